@@ -47,24 +47,6 @@ class RunMetric(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Restricted:
-    """Figures that depend on the private text.
-
-    Attributes:
-        figures: the metrics of the whole run, by name.
-        record_epsilon: over its records; None of a stream.
-    """
-
-    figures: Figures
-    record_epsilon: RecordEpsilon | None = None
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return the figures, JSON-able."""
-        epsilon = None if self.record_epsilon is None else asdict(self.record_epsilon)
-        return {**self.figures, "record_epsilon": epsilon}
-
-
-@dataclass(frozen=True)
 class MicroBatches:
     """Number of micro-batches that a stream has made.
 
@@ -106,7 +88,7 @@ class RunFacts:
         counted: when rows were counted: `while writing`, or `again` in a second pass; None where they were not.
         compiled_loops: how many loops had to be compiled.
         batches: of a stream.
-        record_epsilon: how ε composes over a record, in words.
+        record_epsilon: ε of its records; of a stream only how it composes. Its figures depend on the private text.
         record: how the draws of a record compose, whatever their number.
         corrupt_records: of the input.
         runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
@@ -115,7 +97,7 @@ class RunFacts:
         providers: by import path, in the order of the settings.
         expected_change: the band of the share of drawn words that change, by the law alone: the middle 90 % of words as they are
             common in public. Without a law, the reason. None before a run has ended, and of a micro-batch.
-        restricted: what depends on the private text.
+        figures: the metrics of the whole run by name, which depend on the private text.
     """
 
     config: RunConfig
@@ -142,7 +124,7 @@ class RunFacts:
     cores: int | None = None
     compiled_loops: int | None = None
     batches: MicroBatches | None = None
-    record_epsilon: str | None = None
+    record_epsilon: RecordEpsilon | None = None
     record: RecordAccount | None = None
     input: str = ""
     input_version: str | None = None
@@ -157,7 +139,7 @@ class RunFacts:
     classifier: str | None = None
     providers: tuple[ProviderRecord, ...] = ()
     expected_change: tuple[float, float] | str | None = None
-    restricted: Restricted | None = None
+    figures: Figures | None = None
 
     @classmethod
     def planned(
@@ -217,7 +199,7 @@ class RunFacts:
 
     def as_dict(self, *, internal: bool = True) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
-        of_a_run = self.batches is None
+        of_a_run, epsilon = self.batches is None, self.record_epsilon
         audited = {"said": self.audited, **({"passed": self.passed} if of_a_run else {})}
         values = {
             **{name: getattr(self, name) for name in _PLAIN},
@@ -227,7 +209,7 @@ class RunFacts:
             "guarantee": self.guarantee.as_dict(),
             "certificate": None if self.certificate is None else self.certificate.as_dict(),
             "consistency": self.consistency,
-            "record_epsilon": None if self.record_epsilon is None else {"basis": self.record_epsilon},
+            "record_epsilon": None if epsilon is None else {"basis": epsilon.basis},
             "other_columns": None if self.other_columns is None else list(self.other_columns),
             "mapping": self.mapping.as_dict(),
             **({"corrupt_records": self.corrupt_records} if of_a_run else {}),
@@ -237,8 +219,11 @@ class RunFacts:
             "versions": dict(self.versions),
             "disclosure": None if self.disclosure is None else self.disclosure.as_dict(),
         }
-        restricted = {} if self.restricted is None else self.restricted.as_dict()
-        return {**values, "restricted": restricted} if internal else values
+        if not internal:
+            return values
+        composed = asdict(epsilon) if epsilon is not None and of_a_run else None
+        restricted = {} if self.figures is None else {**self.figures, "record_epsilon": composed}
+        return {**values, "restricted": restricted}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,18 @@ class RecordEpsilon:
     max: float | None = None
     bound_p50: RecordBound | None = None
     bound_max: RecordBound | None = None
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """The figures by their names in the table of metrics."""
+        figures = {f"record_epsilon_{name}": getattr(self, name) for name in ("mean", "p50", "p95", "max")}
+        if self.bound_p50 is not None and self.bound_max is not None:
+            figures["record_bound_p50"] = self.bound_p50.epsilon
+            figures["record_bound_max"], figures["record_bound_delta"] = (
+                self.bound_max.epsilon,
+                self.bound_max.delta,
+            )
+        return figures
 
     def of_words(self, counted: str) -> str:
         """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none.
@@ -152,6 +164,31 @@ class RecordAccount:
             return RecordBound(None, summed.epsilon, summed.delta, "sum", summed.epsilon)
         return record_bound(self.loss, draws, self.guarantee.epsilon, self.delta)
 
+    def over(self, units: Units, *, summed: bool = False) -> RecordEpsilon:
+        """Compose ε over the records of a run (concepts/mechanisms, Levels).
+
+        Args:
+            units: of the records.
+            summed: whether the words of several columns or rows were added, each counted by itself.
+        """
+        bounded = "" if self.budget is None else str(self.budget)
+        guarantee, basis = self.guarantee, self.guarantee.of_record(self.consistency, self.levels, bounded)
+        if self.consistency == "dataset":
+            return RecordEpsilon(basis)
+        if not guarantee.adds_up:
+            return RecordEpsilon(f"{basis}; no single figure")
+        if self.consistency == "record" and summed:
+            basis += " (at most: columns and rows are summed)"
+        mean, p50, p95, most = (
+            None if draws is None else guarantee.compose(draws).epsilon for draws in astuple(units)
+        )
+        if guarantee.delta and units.max is not None:
+            basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
+        middle, largest = (
+            None if draws is None else self.of(math.ceil(draws)) for draws in (units.p50, units.max)
+        )
+        return RecordEpsilon(basis, mean, p50, p95, most, middle, largest)
+
     def _lesser_bound(self, budget: Budget, units: int) -> RecordBound:
         """Return the lesser of the plain sum and the budget."""
         summed = self.guarantee.compose(units)
@@ -213,42 +250,6 @@ class RecordAccount:
             f"δ is that of one record, and does not add up over records. But {about} may lose more than ε. ε and δ add up for "
             "a person with several records, and for a record that is released again."
         )
-
-
-def record_epsilon(
-    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1,
-    account: RecordAccount | None = None,
-) -> RecordEpsilon:  # fmt: skip
-    """Compose ε over a record (concepts/mechanisms, Levels).
-
-    Args:
-        units: of the records.
-        guarantee: of one of those units: of a draw, unless levels of importance differ in ε.
-        consistency: the level.
-        columns: number of text columns.
-        several_rows: whether a record may span rows.
-        levels: of importance.
-        account: how the draws compose; None without such an account.
-    """
-    bounded = "" if account is None or account.budget is None else str(account.budget)
-    basis = guarantee.of_record(consistency, levels, bounded)
-    if consistency == "dataset":
-        return RecordEpsilon(basis)
-    if not guarantee.adds_up:
-        return RecordEpsilon(f"{basis}; no single figure")
-    if consistency == "record" and (columns > 1 or several_rows):
-        basis += " (at most: columns and rows are summed)"
-    mean, p50, p95, most = (
-        None if draws is None else guarantee.compose(draws).epsilon
-        for draws in (units.mean, units.p50, units.p95, units.max)
-    )  # fmt: skip
-    if guarantee.delta and units.max is not None:
-        basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
-    if account is None or units.p50 is None or units.max is None:
-        return RecordEpsilon(basis, mean, p50, p95, most)
-    return RecordEpsilon(
-        basis, mean, p50, p95, most, account.of(math.ceil(units.p50)), account.of(math.ceil(units.max))
-    )
 
 
 WEAK = (

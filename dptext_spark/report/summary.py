@@ -157,8 +157,7 @@ def _warnings(facts: RunFacts) -> Iterator[str]:
     mapped = mapped_names((*facts.config.columns, *(facts.other_columns or ())))
     if mapped:
         yield mapped
-    figures = {} if facts.restricted is None else facts.restricted.figures
-    if facts.rows and (figures.get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
+    if facts.rows and ((facts.figures or {}).get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
         yield (
             f"MORE THAN {percent_up(MANY_UNKNOWN)} OF THE ROWS ARE MOSTLY UNKNOWN WORDS, such as another language or "
             "codes: hardly a word of them is drawn. Leave such rows or columns out (input.where, columns), "
@@ -189,9 +188,7 @@ def _work(facts: RunFacts) -> Iterator[tuple[str, str]]:
 
 def _words(facts: RunFacts) -> Iterator[tuple[str, str]]:
     """Count words and names: figures of the private text."""
-    if facts.restricted is None:
-        return
-    counts, lists = facts.restricted.figures, facts.config.lists
+    counts, lists = facts.figures or {}, facts.config.lists
     search = facts.policy.names.finders if facts.policy.names else ""
     words = counts.get("words")
     if words is None:
@@ -222,8 +219,8 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
     yield "guarantee", str(facts.guarantee)
     if facts.certificate is not None:
         yield "certificate", facts.certificate.sentence
-    epsilon = facts.restricted.record_epsilon if internal and facts.restricted is not None else None
-    if epsilon is not None and epsilon.mean is not None:
+    epsilon = facts.record_epsilon
+    if internal and epsilon is not None and epsilon.mean is not None:
         spread = ", ".join(
             f"{rank} {rounded_up(figure)}"
             for rank, figure in (
@@ -235,9 +232,8 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         least = epsilon.of_words(word_count(facts.consistency))
         if least:
             yield "  least", least
-    elif epsilon is not None or facts.record_epsilon is not None:
-        basis = facts.record_epsilon if epsilon is None else epsilon.basis
-        yield "ε a record", f"{basis}{'' if internal else ' (figures: --internal)'}"
+    elif epsilon is not None:
+        yield "ε a record", f"{epsilon.basis}{'' if internal else ' (figures: --internal)'}"
     if facts.record is not None and not facts.record.why and not facts.is_refuted:
         yield "  by words", f"{facts.record.stated} {WEAK}"
     counted = facts.ledger

@@ -62,10 +62,8 @@ def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchan
     """Judge a run that has just ended. One that was made before is judged by its account, with the newest audit of its table."""
     if isinstance(outcome, Unchanged):
         return of_account(spark, config.require, outcome.record, place_of(config).metrics)
-    figures = {} if outcome.restricted is None else dict(outcome.restricted.figures)
-    epsilon = None if outcome.restricted is None else outcome.restricted.record_epsilon
-    if epsilon is not None:
-        figures["record_epsilon_max"] = epsilon.max
+    epsilon = {} if outcome.record_epsilon is None else outcome.record_epsilon.figures
+    figures = {**epsilon, **(outcome.figures or {})}
     against = _unsound(
         refuted=outcome.is_refuted or outcome.key_kind == "insecure", unbounded=outcome.is_unbounded
     )

@@ -26,8 +26,9 @@ from pyspark.sql import Window, functions
 from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
+from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunMetric
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.model.record import RecordEpsilon
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
@@ -413,6 +414,7 @@ def totals(
         metrics, spent, released = summed(), standing_now(), releases(commits())
     shares = {name: value for column, name, value in metrics if column is None}
     newest = done[-1] if done else None
+    composed = None if newest is None else newest.record_epsilon
     facts = replace(
         plan.facts,
         status="mismatch" if mismatched else "failed" if failed else "succeeded",
@@ -423,7 +425,7 @@ def totals(
         text_bytes=sum(facts.text_bytes or 0 for facts in done),
         cores=None if newest is None else newest.cores,
         batches=MicroBatches(config.mode, len(done), int(whole), int(rows), float(seconds)),
-        record_epsilon=None if newest is None else newest.record_epsilon,
+        record_epsilon=None if composed is None else RecordEpsilon(composed.basis),
         other_columns=tuple(name for name in plan.kept if name not in plan.columns),
         input_version=None if last is None else f"delta:{last.rpartition('..')[2]}",
         output_version=version,
@@ -432,7 +434,7 @@ def totals(
         second_release=bool(second),
         ledger=None if spent is None else spent.spending,
         expected_change=expected_change(plan.privatizer),  # once, and not of every micro-batch
-        restricted=Restricted(shares),
+        figures=shares,
     )
     return replace(facts, disclosure=disclosure(facts)), metrics
 

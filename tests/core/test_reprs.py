@@ -17,7 +17,7 @@ from dptext_spark.audit.comparison_input import CorpusSettings
 from dptext_spark.audit.frontier import Frontier
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.requirements import Metric
-from dptext_spark.disclosure.facts import Restricted, RunFacts
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
@@ -163,9 +163,7 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure() -> None:
         run_id="<script>",
         rows=7,
         other_columns=("id",),
-        restricted=Restricted(
-            {"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456, "unknown_rows": 7.0}
-        ),
+        figures={"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456, "unknown_rows": 7.0},
     )
     assert shown(dps.RunResult(facts)).rows["rows"] == "7"
     html = dps.RunResult(facts)._repr_html_()

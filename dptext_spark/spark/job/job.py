@@ -21,10 +21,10 @@ from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import Verdict
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import RunFacts, RunMetric, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.model.record import Units, record_epsilon
+from dptext_spark.model.record import RecordEpsilon, Units
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
@@ -70,9 +70,7 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Return the shareable facts of the run as HTML, for a notebook; figures of the private text are in `facts`."""
-        outcome = (
-            self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, restricted=None)
-        )
+        outcome = self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, figures=None)
         return summary(outcome, verdict=self.verdict).html(
             "Figures of the private text are not shown here; `facts` has them."
         )
@@ -359,8 +357,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
         problems.append(f"{counts.rows:,} rows were counted and {commit.rows:,} written")
     audited = writing.audit(plan, commit.version, commit.rows, say)
     problems += audited.problems
-    metrics, restricted = _metrics(attempt, audited, units)
-    epsilon = None if restricted is None else restricted.record_epsilon
+    metrics, figures, epsilon = _metrics(attempt, audited, units)
     facts = replace(
         plan.facts,
         status="mismatch" if problems else "recovered" if recovered else "succeeded",
@@ -368,11 +365,11 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
         rows=commit.rows,
         seconds=round(time.time() - attempt.started, 3),
         write_seconds=None if attempt.seconds is None else round(attempt.seconds, 3),
-        tokens_per_second=None if restricted is None else restricted.figures["tokens_per_second"],
+        tokens_per_second=None if figures is None else figures["tokens_per_second"],
         text_bytes=None if counts is None else counts.text_bytes,
         counted=None if counts is None else "again" if recovered else "while writing",
         cores=cores_of(spark),
-        record_epsilon=None if epsilon is None else epsilon.basis,
+        record_epsilon=epsilon,
         other_columns=tuple(plan.others),
         input_version=plan.input_version,
         corrupt_records=plan.corrupt,
@@ -384,7 +381,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
         second_release=record.second_release,
         ledger=record.spent,
         expected_change=None if plan.stream is not None else expected_change(plan.privatizer),
-        restricted=restricted,
+        figures=figures,
     )
     facts = replace(facts, disclosure=disclosure(facts))
     say("writing the account")
@@ -409,39 +406,26 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
 
 def _metrics(
     attempt: Attempt, audited: writing.Audit, units: Units | None
-) -> tuple[list[RunMetric], Restricted | None]:
-    """Return the rows of `metrics`, and those of the whole run by name."""
+) -> tuple[list[RunMetric], dict[str, float | None] | None, RecordEpsilon | None]:
+    """Return the rows of `metrics`, those of the whole run by name, and the ε of its records."""
     plan, counts, seconds = attempt.plan, attempt.counts, attempt.seconds
     rows = [RunMetric(None, "write_seconds", seconds)]
     if plan.stream is not None and plan.stream.dropped is not None:
         rows.append(RunMetric(None, "duplicates_dropped", float(plan.stream.dropped)))
     rows += [RunMetric(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
     if counts is None:
-        return rows, None
+        return rows, None, None
     for column, counters in zip(plan.columns, counts.columns, strict=True):
         rows += [RunMetric(column, name, value) for name, value in writing.shares(counters).items()]
     rows.append(RunMetric(None, UNKNOWN_ROWS, float(counts.unknown_rows)))
     whole = writing.shares(counts.whole)
     rows += [RunMetric(None, name, value) for name, value in whole.items()]
-    several = writing.several_rows(plan)
-    lists = any(path.over for path in plan.paths)
     # Words are chosen over all texts of a row, and a word in several texts is counted once.
     chosen = plan.config.importance is not None or plan.config.budget is not None
-    epsilon = record_epsilon(
-        counts.units if units is None else units,
-        plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),
-        (several or lists) and not chosen,
-        len(plan.privatizer.units.multiples), plan.facts.record,
-    )  # fmt: skip
-    named = {"mean": epsilon.mean, "p50": epsilon.p50, "p95": epsilon.p95, "max": epsilon.max}
-    rows += [RunMetric(None, f"record_epsilon_{name}", value) for name, value in named.items()]
-    if epsilon.bound_p50 is not None and epsilon.bound_max is not None:
-        bound = {
-            "p50": epsilon.bound_p50.epsilon, "max": epsilon.bound_max.epsilon, "delta": epsilon.bound_max.delta,
-        }  # fmt: skip
-        rows += [RunMetric(None, f"record_bound_{name}", value) for name, value in bound.items()]
+    several = len(plan.columns) > 1 or writing.several_rows(plan) or any(path.over for path in plan.paths)
+    assert plan.facts.record is not None
+    epsilon = plan.facts.record.over(counts.units if units is None else units, summed=several and not chosen)
+    rows += [RunMetric(None, name, value) for name, value in epsilon.figures.items()]
     speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append(RunMetric(None, "tokens_per_second", speed))
-    return rows, Restricted(
-        {**whole, UNKNOWN_ROWS: float(counts.unknown_rows), "tokens_per_second": speed}, epsilon
-    )
+    return rows, {**whole, UNKNOWN_ROWS: float(counts.unknown_rows), "tokens_per_second": speed}, epsilon

@@ -19,7 +19,7 @@ import pytest
 from dptext_spark._version import __version__
 from dptext_spark.cli.app import EXIT_CODES, INTERRUPTED, ended, main
 from dptext_spark.config.load import load_model_config, parse_config
-from dptext_spark.disclosure.facts import Restricted, RunFacts
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import (
     BrokenRequirementError,
     CountMismatchError,
@@ -87,7 +87,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         outcome = RunFacts(
             config=parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}),
             guarantee=Guarantee("epsilon_dp", 1.0), status="succeeded", run_id="r1", rows=5,
-            restricted=Restricted({"words": 7.0}),
+            figures={"words": 7.0},
         )  # fmt: skip
         verdict, broken = None, ()
 

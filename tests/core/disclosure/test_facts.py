@@ -11,7 +11,6 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import (
     MicroBatches,
-    Restricted,
     RunFacts,
     RunRecord,
     Unchanged,
@@ -38,9 +37,9 @@ SPENDING = Spending(
 FACTS = RunFacts(
     config=CONFIG, guarantee=GUARANTEE, certificate=CERTIFICATE, mapping=Summary(words=9), status="succeeded", run_id="r1",
     rows=3,
-    other_columns=("id",), record_epsilon="ε times the words", ledger=SPENDING, disclosure=STATEMENT, audited="Audited.",
-    passed=True, runs="/runs", metrics="/metrics", versions={"engine": "2"},
-    restricted=Restricted({"words": 9.0}, RecordEpsilon("ε times the words", 1.0)),
+    other_columns=("id",), record_epsilon=RecordEpsilon("ε times the words", 1.0), ledger=SPENDING, disclosure=STATEMENT,
+    audited="Audited.", passed=True, runs="/runs", metrics="/metrics", versions={"engine": "2"},
+    figures={"words": 9.0},
 )  # fmt: skip
 RECORD = RunRecord(
     run_id="r1", status="started", started_at=datetime(2026, 11, 21, 9, 30),
@@ -61,7 +60,7 @@ def test_facts_are_json_and_what_depends_on_the_text_is_left_out_on_request() ->
     assert Spending.from_dict(found["ledger"]) == SPENDING
     assert Statement.of(found["disclosure"]) == STATEMENT
     assert "restricted" not in FACTS.as_dict(internal=False)
-    assert replace(FACTS, restricted=None).as_dict()["restricted"] == {}
+    assert replace(FACTS, figures=None).as_dict()["restricted"] == {}
 
 
 def test_a_stream_has_micro_batches_and_no_counts_of_its_own() -> None:

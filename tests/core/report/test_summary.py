@@ -11,7 +11,6 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.requirements import Metric, Verdict, verdict
 from dptext_spark.disclosure.facts import (
     MicroBatches,
-    Restricted,
     RunFacts,
     RunRecord,
     Unchanged,
@@ -54,7 +53,7 @@ FACTS = RunFacts(
     text_bytes=40_000_000,
     cores=2,
     compiled_loops=3,
-    record_epsilon="ε times the drawn words",
+    record_epsilon=RecordEpsilon("ε times the drawn words"),
     audited="Consistency was audited.",
     input="/in",
     output="/out",
@@ -63,7 +62,7 @@ FACTS = RunFacts(
     metrics="/keep/metrics",
     other_columns=("ticket",),
     key_kind="os",
-    restricted=Restricted(FIGURES),
+    figures=FIGURES,
 )
 RECORD = RunRecord.of({"run_id": "r1", "input_version": "delta:3"})
 COUNTED = Spending("/share/ledger", "2026-01-01", "/in", (), sentence="All releases have spent ε = 3.")
@@ -91,19 +90,19 @@ def judged(*requirements: str, **figures: float) -> Verdict:
 LISTING = replace(
     FACTS,
     config=FACTS.config.model_copy(update={"lists": ListSources(mask=(ListSource(file="/names.txt"),))}),
-    restricted=Restricted({**FIGURES, "names_masked": 7.0}),
+    figures={**FIGURES, "names_masked": 7.0},
 )
 KEYED = {"verdict": judged(*ASKED, ledger_epsilon=7.25, changed_share=0.625), "settings": "my settings.yaml"}
 # (outcome, options).
 CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "plain": (FACTS, {}),
     "least": (RunFacts(config=FACTS.config, guarantee=FACTS.guarantee, status="succeeded", run_id="r1"), {}),
-    "many unknown words": (replace(FACTS, restricted=Restricted(FIGURES | {"unknown_rows": 1_001.0})), {}),
+    "many unknown words": (replace(FACTS, figures=FIGURES | {"unknown_rows": 1_001.0}), {}),
     "a column that is mapped": (replace(FACTS, other_columns=("ticket no",)), {}),
-    "ε of a record": (replace(FACTS, restricted=Restricted(FIGURES, EPSILON)), {}),
-    "identifiers": (replace(FACTS, restricted=Restricted({**FIGURES, **COUNTS})), {}),
+    "ε of a record": (replace(FACTS, record_epsilon=EPSILON), {}),
+    "identifiers": (replace(FACTS, figures={**FIGURES, **COUNTS}), {}),
     "names of lists": (LISTING, {}),
-    "names that stayed": (replace(FACTS, restricted=Restricted(STAYED)), {}),
+    "names that stayed": (replace(FACTS, figures=STAYED), {}),
     "search for names": (of(policy={"names": {"lists": True}, "mask": [{"file": "/names.txt"}]}), {}),
     "ledger": (replace(FACTS, ledger=COUNTED), {}),
     "ledger with a limit": (replace(FACTS, ledger=replace(COUNTED, limit=4.0)), {}),
@@ -115,8 +114,8 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "a warning": (replace(FACTS, disclosure=WARNING), {}),
     "insecure key": (replace(FACTS, key_kind="insecure"), {}),
     "no other column": (replace(FACTS, other_columns=(), compiled_loops=0), {}),
-    "without figures": (replace(FACTS, restricted=None), {}),
-    "no words": (replace(FACTS, restricted=Restricted({"words": 0.0})), {}),
+    "without figures": (replace(FACTS, figures=None), {}),
+    "no words": (replace(FACTS, figures={"words": 0.0}), {}),
     "stream": (replace(FACTS, batches=BATCHES), {}),
     "stream, nothing new": (replace(FACTS, batches=replace(BATCHES, now=0)), {}),
     "change by the law": (replace(FACTS, expected_change=(0.73211, 0.6)), {}),
@@ -164,7 +163,7 @@ def test_only_those_inside_see_figures_and_words_of_the_text(name: str) -> None:
 
 def test_many_rows_of_unknown_words_and_names_that_force_column_mapping_are_warned_of() -> None:
     for rows, warned in ((0.0, False), (1_000.0, False), (1_001.0, True), (20_000.0, True)):
-        facts = replace(FACTS, restricted=Restricted(FIGURES | {"unknown_rows": rows}))
+        facts = replace(FACTS, figures=FIGURES | {"unknown_rows": rows})
         assert bool(summary(facts).warnings) == warned
     for name, warned in (("ticket", False), ("ticket no", True), ("a;b", True), ("größe", False)):
         assert bool(summary(replace(FACTS, other_columns=(name,))).warnings) == warned

@@ -7,7 +7,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.model.record import RecordEpsilon, Units, record_epsilon
+from dptext_spark.mechanisms.privacy_loss import RecordLoss
+from dptext_spark.model.record import RecordAccount, RecordEpsilon, Units
 from dptext_spark.spark.job.writing import counts_of, shares, unit_figures
 from dptext_spark.text.engine import COUNTERS
 
@@ -16,9 +17,13 @@ UNITS = Units(2.5, 2, 7, 11)
 WITHIN = Guarantee("epsilon_dp_within_group", 0.1)
 
 
+def account(guarantee: Guarantee, consistency: str) -> RecordAccount:
+    return RecordAccount(RecordLoss(guarantee.epsilon, guarantee.delta), guarantee, consistency)
+
+
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_epsilon_of_a_record_is_what_its_draws_compose_to(consistency: str) -> None:
-    found = record_epsilon(UNITS, WITHIN, consistency, 1, False)
+    found = account(WITHIN, consistency).over(UNITS)
     composed = [WITHIN.compose(getattr(UNITS, name)).epsilon for name in NAMES]
     assert [getattr(found, name) for name in NAMES] == [0.25, 0.2, 0.7, 1.1] == composed
     assert "δ" not in found.basis
@@ -33,12 +38,12 @@ def test_epsilon_of_a_record_is_what_its_draws_compose_to(consistency: str) -> N
     ],
 )
 def test_where_nothing_adds_up_a_sentence_stands(guarantee: Guarantee, consistency: str) -> None:
-    found = record_epsilon(UNITS, guarantee, consistency, 1, False)
+    found = account(guarantee, consistency).over(UNITS)
     assert found == RecordEpsilon(found.basis)
 
 
 def test_delta_is_named_beside_epsilon() -> None:
-    found = record_epsilon(UNITS, Guarantee("approx_dp", 1.0, 0.01), "token", 1, False)
+    found = account(Guarantee("approx_dp", 1.0, 0.01), "token").over(UNITS)
     assert found.max == 11.0
     assert found.basis.endswith("; δ of a record at most 0.11")
 
@@ -46,8 +51,8 @@ def test_delta_is_named_beside_epsilon() -> None:
 def test_no_rows_have_no_figures() -> None:
     none = Units(None, None, None, None)
     said = "ε times the drawn words of the record"
-    assert record_epsilon(none, WITHIN, "token", 1, False) == RecordEpsilon(said)
-    assert "at most" in record_epsilon(UNITS, WITHIN, "record", 2, False).basis
+    assert account(WITHIN, "token").over(none) == RecordEpsilon(said)
+    assert "at most" in account(WITHIN, "record").over(UNITS, summed=True).basis
 
 
 def test_what_nobody_found_has_no_figure_and_what_was_found_has_a_zero() -> None:

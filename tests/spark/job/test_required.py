@@ -18,7 +18,7 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.facts import Restricted, RunFacts
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -69,7 +69,7 @@ def test_what_rests_on_a_certificate_that_bounds_nothing_is_broken(
     promised = Guarantee("epsilon_dp_within_group", 2.0)
     facts = RunFacts(
         config=config, guarantee=promised, certificate=Certificate(found, promised, None, "A finding."),
-        status="succeeded", restricted=Restricted({}, RecordEpsilon("sums", max=8.0)),
+        status="succeeded", figures={}, record_epsilon=RecordEpsilon("sums", max=8.0),
     )  # fmt: skip
     judged = after_run(spark, config, facts)
     assert (judged.standing, judged.judged[0].standing) == (standing, standing)
