@@ -141,10 +141,11 @@ def is_audited(subject: str) -> bool:
     return split_subject(subject)[0] in MEANING
 
 
-def meaning_of(subject: str) -> str:
-    """Return the meaning of a figure of an audit."""
+def meaning_of(subject: str, *, alone: bool = False) -> str:
+    """Return the meaning of a figure; `alone`: in a sentence that leans on no other."""
     name, among = split_subject(subject)
-    return MEANING[name] if among is None else f"{MEANING[name]}, among {among:,} rows"
+    meaning = ALONE[name] if alone and name in ALONE else FIGURES[name]
+    return meaning if among is None else f"{meaning}, among {among:,} rows"
 
 
 # Of the run and its ledger; no audit counts them.

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dptext_spark.config.requirements import (
-    ALONE,
     BROKEN,
-    FIGURES,
     HOLDS,
     NOT_MEASURED,
     UNDECIDED,
     Judged,
     Standing,
     Verdict,
+    meaning_of,
 )
 from dptext_spark.report.blocks import Section, Table, Text, capital
 
@@ -91,8 +90,7 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
 
 def row_of(one: Judged) -> Row:
     """Return the line of a requirement."""
-    name = one.requirement.split()[0]
-    figure = capital(ALONE.get(name) or FIGURES[name])
+    figure = capital(meaning_of(one.requirement.split()[0], alone=True))
     if one.shown:
         figure += f"; it came to {one.shown}"  # beside its limit, which the requirement names
     elif one.restricted and one.standing != NOT_MEASURED:

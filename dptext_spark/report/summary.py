@@ -15,7 +15,6 @@ from dptext_spark.audit.attacks.inference import MOST
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import TableAudit, options_for
 from dptext_spark.config.requirements import (
-    ALONE,
     Metric,
     Verdict,
     greatest,
@@ -404,7 +403,7 @@ def figure_text(figure: Metric) -> str:
     if value is None:
         return "none"
     lower, upper = figure.lower, figure.upper
-    if _SCORE.search(ALONE.get(name, meaning_of(name))):
+    if _SCORE.search(meaning_of(name, alone=True)):
         return f"{value:.3f}" if lower is None else f"{value:.3f} ({lower:.3f} to {upper:.3f})"
     if greatest(name) is None and not name.endswith("_share"):
         return f"{value:,.0f}"

@@ -308,3 +308,8 @@ def test_a_broken_requirement_shows_its_value_on_the_restricted_page_alone() -> 
     metric = [Metric("names_kept", 0.87512, 0.86, 0.89125)]
     shown = [row_of(verdict([limit], metric, internal=each).judged[0]).said for each in (True, False)]
     assert ["it came to 0.8913" in said for said in shown] == [True, False]
+
+
+def test_a_requirement_may_name_its_number_of_candidates() -> None:
+    limit = named_requirement("linkage_top1(10000) <= 0.5", FIGURES, "a run")
+    assert ", among 10,000 rows" in row_of(verdict([limit], []).judged[0]).said
