@@ -16,16 +16,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, Bools, offsets
 from dptext_spark.audit.results import AuditResult, Group, ResultView
-from dptext_spark.config.requirements import (
-    HOLDS,
-    MEANING,
-    Metric,
-    Requirement,
-    Verdict,
-    meaning_of,
-    split_subject,
-    verdict,
-)
+from dptext_spark.config.requirements import MEANING, Metric, Requirement, Verdict, meaning_of, split_subject
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
@@ -379,14 +370,14 @@ class TableAudit:
     @property
     def requirements(self) -> list[tuple[str, bool]]:
         """The requirements, and whether each holds."""
-        judged = verdict(self.limits, self.figures).judged
-        return [(entry.requirement, entry.standing == HOLDS) for entry in judged]
+        judged = Verdict.of(self.limits, self.figures).judged
+        return [(entry.requirement, entry.holds) for entry in judged]
 
     @property
     def answers(self) -> dict[str, bool]:
         """Whether each measured requirement holds: each is an exact answer on a figure of the private text."""
         judged = {
-            entry.requirement: entry.standing == HOLDS
+            entry.requirement: entry.holds
             for entry in self.verdict.judged
             if entry.restricted and entry.measured
         }
@@ -400,7 +391,7 @@ class TableAudit:
     @property
     def verdict(self) -> Verdict:
         """The verdict of this audit on the requirements of the settings."""
-        return verdict(self.required, self.figures)
+        return Verdict.of(self.required, self.figures)
 
     @property
     def shown(self) -> tuple[Metric, ...]:

@@ -399,9 +399,42 @@ class Judged:
         return self.standing.upper() if self.standing == BROKEN else self.standing
 
     @property
+    def holds(self) -> bool:
+        """True if it was measured and holds."""
+        return self.standing == HOLDS
+
+    @property
     def measured(self) -> bool:
         """True if it holds or is broken."""
         return self.standing != NOT_MEASURED
+
+
+def judge(
+    requirement: Requirement[str], figures: Iterable[Metric], *, bounded: bool = False, internal: bool = False
+) -> Judged:
+    """Compare the measurements of a figure with its limit: one measurement breaks it, by its cautious bound.
+
+    Args:
+        requirement: the limit.
+        figures: what was measured of the whole table, under whatever name; one without a value was not measured.
+        bounded: whether a budget bounds ε of a record, which is then known without the text.
+        internal: whether figures that depend on the private text are shown.
+    """
+    caps = requirement.caps
+    measured = [figure for figure in figures if figure.name == requirement.subject and figure.column is None]
+    values = [figure.value for figure in measured if figure.value is not None]
+    bounds = [
+        bound for figure in measured if (bound := figure.at_most if caps else figure.at_least) is not None
+    ]
+    standing, shown = NOT_MEASURED, ""
+    restricted = is_restricted(requirement.subject, bounded=bounded)
+    if values:
+        standing = HOLDS if all(map(requirement.holds, bounds)) else BROKEN
+        if not restricted:
+            shown = exact(max(values))
+        elif internal:
+            shown = round_conservatively(max(bounds) if caps else min(bounds), 4, up=caps)
+    return Judged(str(requirement), standing, restricted, shown)
 
 
 @dataclass(frozen=True)
@@ -417,6 +450,15 @@ class Verdict:
     judged: tuple[Judged, ...] = ()
     against: tuple[str, ...] = ()
     unfinished: bool = False
+
+    @classmethod
+    def of(
+        cls, require: Iterable[Requirement[str]], figures: Sequence[Metric], *, against: Sequence[str] = (),
+        unfinished: bool = False, bounded: bool = False, internal: bool = False,
+    ) -> Verdict:  # fmt: skip
+        """Judge every requirement of the settings; `bounded` and `internal` are those of :func:`judge`."""
+        judged = tuple(judge(limit, figures, bounded=bounded, internal=internal) for limit in require)
+        return cls(judged, tuple(against), unfinished)
 
     @property
     def standing(self) -> str:
@@ -471,48 +513,6 @@ def audited(figures: Mapping[str, float | None], name: str) -> Metric:
     """Read a figure of the newest audit from the restricted metrics of a run; its value is None where nobody measured it."""
     value, lower, upper = (figures.get(f"{AUDITED}{name}{side}") for side in ("", "_lower", "_upper"))
     return Metric(name, value, lower, upper)
-
-
-def judge(
-    requirement: Requirement[str], figures: Iterable[Metric], *, bounded: bool = False, internal: bool = False
-) -> Judged:
-    """Compare the measurements of a figure with its limit: one measurement breaks it, by its cautious bound.
-
-    Args:
-        requirement: the limit.
-        figures: what was measured of the whole table, under whatever name; one without a value was not measured.
-        bounded: whether a budget bounds ε of a record, which is then known without the text.
-        internal: whether figures that depend on the private text are shown.
-    """
-    caps = requirement.caps
-    measured = [figure for figure in figures if figure.name == requirement.subject and figure.column is None]
-    values = [figure.value for figure in measured if figure.value is not None]
-    bounds = [
-        bound for figure in measured if (bound := figure.at_most if caps else figure.at_least) is not None
-    ]
-    standing, shown = NOT_MEASURED, ""
-    restricted = is_restricted(requirement.subject, bounded=bounded)
-    if values:
-        standing = HOLDS if all(map(requirement.holds, bounds)) else BROKEN
-        if not restricted:
-            shown = exact(max(values))
-        elif internal:
-            shown = round_conservatively(max(bounds) if caps else min(bounds), 4, up=caps)
-    return Judged(str(requirement), standing, restricted, shown)
-
-
-def verdict(
-    require: Iterable[Requirement[str]],
-    figures: Sequence[Metric],
-    *,
-    bounded: bool = False,
-    against: Sequence[str] = (),
-    unfinished: bool = False,
-    internal: bool = False,
-) -> Verdict:
-    """Judge every requirement of the settings; the other arguments are those of :func:`judge` and of :class:`Verdict`."""
-    judged = tuple(judge(limit, figures, bounded=bounded, internal=internal) for limit in require)
-    return Verdict(judged, tuple(against), unfinished)
 
 
 def of_metrics(figures: Mapping[str, float | None], counted: Sequence[str]) -> list[Metric]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dptext_spark.config.requirements import BROKEN, HOLDS, UNDECIDED, audited
+from dptext_spark.config.requirements import BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, audited
 from dptext_spark.disclosure.disclosure import key_sentence
 from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.released import columns_named
@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report import names_section
 from dptext_spark.report.blocks import Listed, capital
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.requirements_section import CLASSES, MARKS, Row, first_rows
+from dptext_spark.report.requirements_section import LOOKS, Row, first_rows
 from dptext_spark.report.run_section import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
@@ -169,9 +169,9 @@ _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("oov_", "numbers_"), ("policy.oov: mask", "policy.numbers: mask", "a lexicon of the text's language")),
 )
 _VERDICTS = {
-    HOLDS: "Every requirement holds",
-    BROKEN: "Broken: do not publish this table",
-    UNDECIDED: "Not decided",
+    HOLDS: (LOOKS[HOLDS], "Every requirement holds"),
+    BROKEN: (LOOKS[BROKEN], "Broken: do not publish this table"),
+    UNDECIDED: (LOOKS[NOT_MEASURED], "Not decided"),
 }
 _SET = re.compile(r"policy\.(\w+): (\w+)")
 
@@ -219,12 +219,11 @@ class Decision:
 
 def decision(facts: ReportFacts) -> Decision:
     """Write the first two pages."""
-    standing, judged = facts.verdict.standing, facts.verdict.judged
     before, after = facts.example or ("", "")
     # Of another language such an example would say that everything is masked.
     unread = 2 * after.count(OOV_MASK) > len(before.split())
     pieces = [] if facts.example is None or unread else list(differences(*facts.example))
-    rows, beyond = first_rows(judged)
+    (look, words), (rows, beyond) = _VERDICTS[facts.verdict.standing], first_rows(facts.verdict.judged)
     warnings = facts.statement.under("Warnings")
     more, more_warnings = len(warnings) - _WARNINGS, ""
     if more > 0:
@@ -233,9 +232,9 @@ def decision(facts: ReportFacts) -> Decision:
     why_none = _UNREAD if unread else "which words are drawn depends on a run's texts or weights."
     return Decision(
         about=tuple(_about(facts)),
-        look=CLASSES[standing],
-        mark=MARKS[standing],
-        words=_VERDICTS[standing],
+        look=look.style,
+        mark=look.mark,
+        words=words,
         why=_why(facts, beyond),
         answers=answers(facts),
         rows=rows,

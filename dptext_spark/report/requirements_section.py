@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from dptext_spark.config.requirements import (
-    BROKEN,
-    HOLDS,
-    NOT_MEASURED,
-    UNDECIDED,
-    Judged,
-    Standing,
-    Verdict,
-    meaning_of,
-)
+from dptext_spark.config.requirements import BROKEN, HOLDS, NOT_MEASURED, Judged, Verdict, meaning_of
 from dptext_spark.report.blocks import Section, Table, Text, capital
 
-MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
-WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
-SEVERAL = {HOLDS: "hold", BROKEN: "ARE BROKEN", NOT_MEASURED: "were not measured"}
-CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
+
+class Look(NamedTuple):
+    """How a standing is shown: its sign, its class in the page's style, and its words for one requirement and for several."""
+
+    mark: str
+    style: str
+    single: str
+    several: str
+
+
+LOOKS = {
+    BROKEN: Look("✖", "broken", "IS BROKEN", "ARE BROKEN"),
+    NOT_MEASURED: Look("?", "open", "was not measured", "were not measured"),
+    HOLDS: Look("✔", "holds", "holds", "hold"),
+}
 HEADING = "What was required"
-_ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
 ROWS, NAMED = 6, 8  # lines of the first page, and names in one that stands for several
 
 
@@ -60,7 +62,7 @@ def first_rows(judged: Sequence[Judged]) -> tuple[tuple[Row, ...], int]:
     """
     rows: list[Row] = []
     beyond = 0
-    for standing in _ORDER:
+    for standing in LOOKS:
         group = [requirement for requirement in judged if requirement.standing == standing]
         if len(group) <= max(1, ROWS - len(rows)):
             rows += map(row_of, group)
@@ -88,23 +90,24 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
     )
 
 
-def row_of(one: Judged) -> Row:
+def row_of(entry: Judged) -> Row:
     """Return the line of a requirement."""
-    figure = capital(meaning_of(one.requirement.split()[0], alone=True))
-    if one.shown:
-        figure += f"; it came to {one.shown}"  # beside its limit, which the requirement names
-    elif one.restricted and one.standing != NOT_MEASURED:
+    figure = capital(meaning_of(entry.requirement.split()[0], alone=True))
+    if entry.shown:
+        figure += f"; it came to {entry.shown}"  # beside its limit, which the requirement names
+    elif entry.restricted and entry.measured:
         figure += "; the figure is restricted"
-    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{figure}.")
+    look = LOOKS[entry.standing]
+    return Row(look.mark, look.style, entry.requirement, look.single, f"{figure}.")
 
 
 def _several(group: Sequence[Judged]) -> Row:
     """Return one line for some requirements of equal standing, with the names of the first."""
-    standing, count = group[0].standing, len(group)
+    look, count = LOOKS[group[0].standing], len(group)
     names = "; ".join(requirement.requirement for requirement in group[:NAMED])
     if count > NAMED:
         names += f"; and {count - NAMED:,} more"
-    return Row(MARKS[standing], CLASSES[standing], "", f"{count:,} {SEVERAL[standing]}", names, annex=True)
+    return Row(look.mark, look.style, "", f"{count:,} {look.several}", names, annex=True)
 
 
 def verdict_rows(verdict: Verdict | None) -> Iterator[tuple[str, str]]:

@@ -14,13 +14,7 @@ from itertools import zip_longest
 from dptext_spark.audit.attacks.inference import MOST
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import TableAudit, options_for
-from dptext_spark.config.requirements import (
-    Metric,
-    Verdict,
-    greatest,
-    meaning_of,
-    split_subject,
-)
+from dptext_spark.config.requirements import Metric, Verdict, greatest, meaning_of, split_subject
 from dptext_spark.disclosure.facts import RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited

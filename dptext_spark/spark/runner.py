@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.requirements import (
-    COUNTED,
-    Metric,
-    Requirement,
-    Verdict,
-    is_restricted,
-    of_metrics,
-    verdict,
-)
+from dptext_spark.config.requirements import COUNTED, Metric, Requirement, Verdict, is_restricted, of_metrics
 from dptext_spark.config.sections import refuse_given, taken
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import not_audited
@@ -104,7 +96,7 @@ def _judged(
     if spent is not None and spent.columns:
         measured.append(Metric("ledger_epsilon", max(column.total for column in spent.columns)))
     against = [*unsound, *([MISMATCH] if status == "mismatch" else [])]
-    return verdict(
+    return Verdict.of(
         require, measured, bounded=budget is not None, against=against, unfinished=status not in DONE, internal=internal
     )  # fmt: skip
 

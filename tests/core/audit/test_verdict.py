@@ -15,11 +15,11 @@ from dptext_spark.config.requirements import (
     Metric,
     Requirement,
     Standing,
+    Verdict,
     contradictions,
     is_restricted,
     named_requirement,
     of_metrics,
-    verdict,
 )
 
 LIMIT = 0.5
@@ -54,7 +54,7 @@ def named(name: str, found: list[Metric]) -> list[Metric]:
 @pytest.mark.parametrize("case", FOUND)
 def test_one_requirement(name: str, bounded: bool, restricted: bool, case: str) -> None:
     found, expected = FOUND[case]
-    made = verdict(limits(f"{name} <= {LIMIT}"), named(name, found), bounded=bounded)
+    made = Verdict.of(limits(f"{name} <= {LIMIT}"), named(name, found), bounded=bounded)
     (one,) = made.judged
     assert (one.requirement, one.standing, one.restricted) == (f"{name} <= {LIMIT}", expected, restricted)
     assert made.standing == {"holds": "holds", "broken": "broken", "not measured": "not decided"}[expected]
@@ -78,7 +78,7 @@ def test_several_come_to_the_worst_and_what_was_not_measured_decides_nothing(
     names = ("names_kept", "bayes_success", "ledger_epsilon")
     value = {"holds": 0.1, "broken": 0.9, "not measured": None}
     found = [Metric(name, value[standing]) for name, standing in zip(names, several, strict=True)]
-    made = verdict(limits(*(f"{name} <= 0.5" for name in names)), found)
+    made = Verdict.of(limits(*(f"{name} <= 0.5" for name in names)), found)
     assert tuple(one.standing for one in made.judged) == several
     if "broken" in several:
         expected = "broken"
@@ -93,11 +93,11 @@ def test_several_come_to_the_worst_and_what_was_not_measured_decides_nothing(
 
 
 def test_without_requirements_nothing_is_decided_and_what_is_wrong_breaks_all() -> None:
-    assert verdict([], []).standing == "not decided"
+    assert Verdict.of([], []).standing == "not decided"
     met = [Metric("names_kept", 0.0)]
-    assert verdict(limits("names_kept <= 0"), met).standing == "holds"
-    assert verdict(limits("names_kept <= 0"), met, unfinished=True).standing == "not decided"
-    wrong = verdict(limits("names_kept <= 0"), met, against=["its guarantee is refuted"])
+    assert Verdict.of(limits("names_kept <= 0"), met).standing == "holds"
+    assert Verdict.of(limits("names_kept <= 0"), met, unfinished=True).standing == "not decided"
+    wrong = Verdict.of(limits("names_kept <= 0"), met, against=["its guarantee is refuted"])
     assert (wrong.standing, wrong.broken, wrong.why) == ("broken", [], ["its guarantee is refuted"])
 
 

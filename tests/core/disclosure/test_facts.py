@@ -9,12 +9,7 @@ from datetime import datetime
 import pytest
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.disclosure.facts import (
-    MicroBatches,
-    RunFacts,
-    RunRecord,
-    Unchanged,
-)
+from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending, Spent, Total

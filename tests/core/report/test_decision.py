@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement, verdict
+from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.ledger.balance import RecordSpent, Spending
 from dptext_spark.report.decision import decision, joined
@@ -32,7 +32,7 @@ WORDS = {"holds": "holds", "broken": "IS BROKEN", "not measured": "was not measu
 
 def of(name: str, standing: str, *, bounded: bool = False) -> Verdict:
     limit = named_requirement(f"{name} <= 0.5", FIGURES, "a run")
-    return verdict([limit], [Metric(name, VALUES[standing])], bounded=bounded)
+    return Verdict.of([limit], [Metric(name, VALUES[standing])], bounded=bounded)
 
 
 HELPED = (
@@ -238,7 +238,7 @@ def test_why_counts(facts: ReportFacts, several: tuple[str, str]) -> None:
     metrics = [Metric(name, VALUES[standing]) for name, standing in zip(names, several, strict=True)]
     counts = [several.count(standing) for standing in ("broken", "not measured", "holds")]
     count = next(count for count in counts if count)
-    why = decision(replace(facts, verdict=verdict(limits, metrics))).why
+    why = decision(replace(facts, verdict=Verdict.of(limits, metrics))).why
     assert why.startswith({1: ("A ", "1 of 2 "), 2: ("2 ", "All 2 ")}[count])
 
 
@@ -250,7 +250,7 @@ def standings(held: int, broken: int, waiting: int) -> Verdict:
         named_requirement(f"{name} <= 0.5{n:03d}", FIGURES, "a run")
         for n, name in enumerate(named[: len(names)])
     ]
-    return verdict(limits, [Metric(name, value) for name, value in zip(named, which, strict=True)])
+    return Verdict.of(limits, [Metric(name, value) for name, value in zip(named, which, strict=True)])
 
 
 @pytest.mark.parametrize("counts", [(0, 1, 20), (4, 9, 4), (20, 20, 20), (0, 11, 0)])
@@ -306,10 +306,10 @@ def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: R
 def test_a_broken_requirement_shows_its_value_on_the_restricted_page_alone() -> None:
     limit = named_requirement("names_kept <= 0.5", FIGURES, "a run")
     metric = [Metric("names_kept", 0.87512, 0.86, 0.89125)]
-    shown = [row_of(verdict([limit], metric, internal=each).judged[0]).said for each in (True, False)]
+    shown = [row_of(Verdict.of([limit], metric, internal=each).judged[0]).said for each in (True, False)]
     assert ["it came to 0.8913" in said for said in shown] == [True, False]
 
 
 def test_a_requirement_may_name_its_number_of_candidates() -> None:
     limit = named_requirement("linkage_top1(10000) <= 0.5", FIGURES, "a run")
-    assert ", among 10,000 rows" in row_of(verdict([limit], []).judged[0]).said
+    assert ", among 10,000 rows" in row_of(Verdict.of([limit], []).judged[0]).said

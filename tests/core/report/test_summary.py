@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.config.requirements import Metric, Verdict, verdict
-from dptext_spark.disclosure.facts import (
-    MicroBatches,
-    RunFacts,
-    RunRecord,
-    Unchanged,
-)
+from dptext_spark.config.requirements import Metric, Verdict
+from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
@@ -84,7 +79,7 @@ def of(**settings: Any) -> RunFacts:
 
 def judged(*requirements: str, **figures: float) -> Verdict:
     config = parse_config({**LEAST, "require": list(requirements)})
-    return verdict(config.require, [Metric(name, value) for name, value in figures.items()])
+    return Verdict.of(config.require, [Metric(name, value) for name, value in figures.items()])
 
 
 LISTING = replace(
