@@ -144,5 +144,5 @@ def ledger(
         from dptext_spark.spark.job.entries import read
 
         balances = read(path, progress=lambda step: say(step, None))
-    inputs = {"ledger": path, "inputs": [balance.spending.as_dict() for balance in balances]}
+    inputs = {"ledger": path, "inputs": [balance.as_dict() for balance in balances]}
     show(spent(balances), inputs)

@@ -19,7 +19,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.selector import Selector
-from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import NO_BOUND, Certificate
 from dptext_spark.model.privatizer import Privatizer
@@ -110,7 +110,7 @@ class RunFacts:
     other_columns: tuple[str, ...] | None = None
     releases_in_history: int | None = None
     second_release: bool = False
-    ledger: Spending | None = None
+    ledger: Balance | None = None
     disclosure: Statement | None = None
     status: str = "planned"
     run_id: str = ""
@@ -380,12 +380,10 @@ class RunRecord:
         return Statement.of(json.loads(self.disclosure)) if self.disclosure else Statement(())
 
     @cached_property
-    def spent(self) -> Spending | None:
+    def spent(self) -> Balance | None:
         """The spending of all releases of the input."""
         return (
-            None
-            if not self.cumulative
-            else Spending.from_dict(json.loads(self.cumulative), "runs.cumulative")
+            None if not self.cumulative else Balance.from_dict(json.loads(self.cumulative), "runs.cumulative")
         )
 
     @cached_property

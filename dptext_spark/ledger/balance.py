@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from dptext_spark.errors import RunError
@@ -266,19 +265,21 @@ def _upward(number: Decimal) -> float:
 
 
 @dataclass(frozen=True)
-class Spending(Record):
-    """ε spent on an input so far, as an account keeps it: the figures and the sentences of a balance.
+class Balance(Record):
+    """ε spent on an input so far, as an account keeps it.
 
     Attributes:
         ledger: the folder of the ledger; it counts since `since`, a day.
         input: where the input is.
         columns: ε spent on each.
-        unfinished: runs that count although they did not commit. The next fields are those of :class:`Balance`.
+        unfinished: runs that count although they did not commit, as far as the ledger knows, without the current run.
+        limit: binds the current run, or is kept; `override` is the run's reason to pass it.
+        kept: the limit that the ledger keeps for the input.
         left: remainder of the limit, where most was spent.
         sentence: ε of all releases, in words.
-        record: ε spent on one record.
         notes: explain which draws count.
         warnings: for the Warnings section.
+        record: ε spent on one record.
     """
 
     ledger: str
@@ -295,119 +296,96 @@ class Spending(Record):
     warnings: tuple[str, ...] = ()
     record: RecordSpent | None = None
 
+    def stated(self, decisions: Iterable[Decision] = (), whose: str = "this run") -> Balance:
+        """Return the balance with what is left of its limit, and with its sentences.
 
-@dataclass(frozen=True)
-class Balance:
-    """ε spent on an input so far.
-
-    Attributes:
-        ledger: the folder of the ledger; it counts since `since`.
-        input: where the input is.
-        columns: ε spent on each.
-        unfinished: runs that count although they did not commit, as far as the ledger knows, without the current run.
-        whose: the owner of a column's figure `more`, in words.
-        limit: binds the current run, or is kept; `override` is the run's reason to pass it.
-        kept: the limit that the ledger keeps for the input.
-        decisions: limits that were set or raised, and new beginnings of the ledger.
-        record: ε spent on one record.
-    """
-
-    ledger: str
-    since: datetime
-    input: str
-    columns: tuple[Spent, ...]
-    unfinished: int = 0
-    whose: str = "this run"
-    limit: float | None = None
-    override: str | None = None
-    kept: float | None = None
-    decisions: tuple[Decision, ...] = ()
-    record: RecordSpent | None = None
-
-    @property
-    def sentence(self) -> str:
-        """ε spent on one word over all releases, and the share of the current run. It names no place."""
-        parts = []
-        for spent, columns in _alike(self.columns):
-            if not spent.more:
-                more = f"{self.whose} added nothing"
-            elif math.isinf(spent.total):
-                more = f"{self.whose} is one of them"
-            else:
-                more = f"{self.whose} added {exact(spent.more)}"
-            parts.append(f"{columns}: {spent}; {more}")
-        return f"All releases of the input in the ledger spent on {'. On '.join(parts)}."
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on the draws that the figure counts and leaves out."""
-        sentences = [
-            "This is the figure of the worst record. It changed in every released version, and is in the part that input.where "
-            "takes, because an input counts as a whole.",
-            "The figure leaves out releases before the ledger began, releases under another ledger, and releases of another "
-            "input with the same records, such as a copy, a clone or a view.",
-        ]
-        if any(
-            not figure.unit.startswith("one occurrence") for spent in self.columns for figure in spent.figures
-        ):
-            sentences.append(
-                "If all occurrences of a word are one unit, a release of any column counts for every column."
-            )
-        left = self.left
-        if self.limit is not None and left is not None:
-            sentences.append(f"The limit is ε = {exact(self.limit)}, and ε = {exact(left)} is left.")
-            if self.kept not in (None, self.limit):
-                sentences.append(
-                    f"The ledger keeps a higher limit for the input: ε = {exact(self.kept or 0.0)}."
-                )
-        if self.record is not None and (self.record.times or self.record.without):
-            sentences.append(f"On one record, with all its drawn words: {self.record}.")
-        if self.unfinished:
-            sentences.append(
-                f"Unfinished releases in this sum: {self.unfinished:,}. They may have left draws behind."
-            )
-        return tuple(sentences)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences for the Warnings section."""
-        sentences = [
-            f"THE LEDGER WAS BEGUN ANEW by run {decision.run_id} on {decision.at:%Y-%m-%d}, because its entries were gone. It "
-            f"does not count earlier releases. The reason given: {decision.why}"
-            for decision in self.decisions
-            if decision.status == BEGUN
-        ]
-        passed = [
-            spent.total for spent in self.columns if self.limit is not None and over(spent.total, self.limit)
-        ]
-        if self.override is not None and passed:
-            worst = max(passed)
-            came = "no ε holds" if math.isinf(worst) else f"ε came to {exact(worst)}"
-            sentences.append(
-                f"THE LIMIT OF THE BUDGET WAS PASSED: {came} with ledger.limit {exact(self.limit or 0.0)}, overridden with the "
-                f"reason: {self.override}"
-            )
-        return tuple(sentences)
-
-    @property
-    def left(self) -> float | None:
-        """Remainder of the limit where most was spent; None without a limit."""
-        if self.limit is None:
-            return None
-        return min((left_of(self.limit, spent.total) for spent in self.columns), default=self.limit)
-
-    @property
-    def spending(self) -> Spending:
-        """The part of the balance that accounts keep."""
-        limit = self.limit
-        columns = (
-            replace(spent, left=None if limit is None else left_of(limit, spent.total))
-            for spent in self.columns
+        Args:
+            decisions: limits that were set or raised, and new beginnings of the ledger.
+            whose: the owner of a column's figure `more`, in words.
+        """
+        limit, columns = self.limit, self.columns
+        if limit is not None:
+            columns = tuple(replace(spent, left=left_of(limit, spent.total)) for spent in columns)
+        left = min((spent.left for spent in columns if spent.left is not None), default=limit)
+        balance = replace(self, columns=columns, left=left)
+        return replace(
+            balance,
+            sentence=_sentence(columns, whose),
+            notes=_notes(balance),
+            warnings=_warnings(balance, decisions),
         )
-        return Spending(
-            self.ledger, f"{self.since:%Y-%m-%d}", self.input, tuple(columns), self.unfinished, self.limit, self.kept, self.left,
-            self.override, self.sentence, self.notes, self.warnings, self.record,
-        )  # fmt: skip
+
+    def with_record(self, record: RecordSpent) -> Balance:
+        """Return the balance with another figure of a record."""
+        balance = replace(self, record=record)
+        return replace(balance, notes=_notes(balance))
+
+
+def _sentence(columns: Sequence[Spent], whose: str) -> str:
+    """Return the ε spent on one word over all releases, and the share of the current run, in words. It names no place."""
+    parts = []
+    for spent, named in _alike(columns):
+        if not spent.more:
+            more = f"{whose} added nothing"
+        elif math.isinf(spent.total):
+            more = f"{whose} is one of them"
+        else:
+            more = f"{whose} added {exact(spent.more)}"
+        parts.append(f"{named}: {spent}; {more}")
+    return f"All releases of the input in the ledger spent on {'. On '.join(parts)}."
+
+
+def _notes(balance: Balance) -> tuple[str, ...]:
+    """Return sentences on the draws that the figure counts and leaves out."""
+    sentences = [
+        "This is the figure of the worst record. It changed in every released version, and is in the part that input.where "
+        "takes, because an input counts as a whole.",
+        "The figure leaves out releases before the ledger began, releases under another ledger, and releases of another "
+        "input with the same records, such as a copy, a clone or a view.",
+    ]
+    if any(
+        not figure.unit.startswith("one occurrence") for spent in balance.columns for figure in spent.figures
+    ):
+        sentences.append(
+            "If all occurrences of a word are one unit, a release of any column counts for every column."
+        )
+    left = balance.left
+    if balance.limit is not None and left is not None:
+        sentences.append(f"The limit is ε = {exact(balance.limit)}, and ε = {exact(left)} is left.")
+        if balance.kept not in (None, balance.limit):
+            sentences.append(
+                f"The ledger keeps a higher limit for the input: ε = {exact(balance.kept or 0.0)}."
+            )
+    if balance.record is not None and (balance.record.times or balance.record.without):
+        sentences.append(f"On one record, with all its drawn words: {balance.record}.")
+    if balance.unfinished:
+        sentences.append(
+            f"Unfinished releases in this sum: {balance.unfinished:,}. They may have left draws behind."
+        )
+    return tuple(sentences)
+
+
+def _warnings(balance: Balance, decisions: Iterable[Decision]) -> tuple[str, ...]:
+    """Return sentences for the Warnings section."""
+    sentences = [
+        f"THE LEDGER WAS BEGUN ANEW by run {decision.run_id} on {decision.at:%Y-%m-%d}, because its entries were gone. It "
+        f"does not count earlier releases. The reason given: {decision.why}"
+        for decision in decisions
+        if decision.status == BEGUN
+    ]
+    passed = [
+        spent.total
+        for spent in balance.columns
+        if balance.limit is not None and over(spent.total, balance.limit)
+    ]
+    if balance.override is not None and passed:
+        worst = max(passed)
+        came = "no ε holds" if math.isinf(worst) else f"ε came to {exact(worst)}"
+        sentences.append(
+            f"THE LIMIT OF THE BUDGET WAS PASSED: {came} with ledger.limit {exact(balance.limit or 0.0)}, overridden with the "
+            f"reason: {balance.override}"
+        )
+    return tuple(sentences)
 
 
 def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balance:
@@ -423,11 +401,11 @@ def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balan
         columns.append(
             Spent(column, new.figures, new.total, _more(old.total, new.total, earlier, asked, column))
         )
+    since = min(entry.at for entry in [*before, *asked])
     return Balance(
-        ledger, min(entry.at for entry in [*before, *asked]), first.input, tuple(columns),
-        _unfinished(earlier, {entry.run_id for entry in asked}),
+        ledger, f"{since:%Y-%m-%d}", first.input, tuple(columns), _unfinished(earlier, {entry.run_id for entry in asked}),
         record=record_after(earlier, asked),
-    )  # fmt: skip
+    ).stated()  # fmt: skip
 
 
 def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> RecordSpent:
@@ -496,9 +474,9 @@ def allowed(balance: Balance, limit: float | None, override: str | None, *, name
         spent for spent in balance.columns if spent.more and limit is not None and over(spent.total, limit)
     ]
     if not passed or limit is None:
-        return replace(balance, limit=limit)
+        return replace(balance, limit=limit).stated()
     if override is not None:
-        return replace(balance, limit=limit, override=override)
+        return replace(balance, limit=limit, override=override).stated()
     worst = max(passed, key=lambda spent: spent.total)
     if math.isinf(worst.total):
         why = (
@@ -532,9 +510,9 @@ def balances(
         ledger_limit = kept_limit(here)
         inputs.append(
             Balance(
-                ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=ledger_limit, kept=ledger_limit,
-                decisions=tuple(here.decisions), record=spent_on_record(here.entries),
-            )
+                ledger, f"{first.at:%Y-%m-%d}", first.input, columns, _unfinished(here.entries, set()), ledger_limit,
+                ledger_limit, record=spent_on_record(here.entries),
+            ).stated(here.decisions)
         )  # fmt: skip
         entered, decided = ({entry.entry for entry in rows} for rows in (here.entries, here.decisions))
         left = Book(

@@ -40,7 +40,7 @@ def _spent(balance: Balance) -> Iterator[tuple[str, str]]:
     unfinished = (
         f"; counted with them: {balance.unfinished:,} that did not finish" if balance.unfinished else ""
     )
-    yield "input", f"{balance.input}, since {balance.since:%Y-%m-%d}{unfinished}"
+    yield "input", f"{balance.input}, since {balance.since}{unfinished}"
     for column in balance.columns:
         limit = "no limit is kept"
         if balance.limit is not None:

@@ -20,7 +20,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.importance.budget import Budget
-from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.model.table_checks import NEW, DryRunResult, check_input, only_the_run
 from dptext_spark.model.table_files import large_files, on_one_core
@@ -87,7 +87,7 @@ def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
 
 
 def _judged(
-    require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
+    require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Balance | None,
     budget: Budget | None, unsound: Sequence[str], status: str, internal: bool = False,
 ) -> Verdict:  # fmt: skip
     measured = of_metrics(figures, COUNTED)

@@ -432,7 +432,7 @@ def totals(
         releases_in_history=len(released),
         audited="" if newest is None else f"In each micro-batch: {newest.audited}",
         second_release=bool(second),
-        ledger=None if spent is None else spent.spending,
+        ledger=spent,
         expected_change=expected_change(plan.privatizer),  # once, and not of every micro-batch
         figures=shares,
     )

@@ -101,14 +101,14 @@ class Reservation:
     @property
     def cumulative(self) -> str:
         """The balance as the `runs` row holds it, JSON."""
-        return json.dumps(self.balance.spending.as_dict(), ensure_ascii=False)
+        return json.dumps(self.balance.as_dict(), ensure_ascii=False)
 
     def found(self, bound: RecordBound | None) -> str:
         """Return the same, with what the longest record was found to cost while the run wrote."""
         if bound is None or not self.ours:
             return self.cumulative
         ours = [entry.costing(bound) for entry in self.ours]
-        return replace(self, balance=replace(self.balance, record=record_after(self.others, ours))).cumulative
+        return replace(self, balance=self.balance.with_record(record_after(self.others, ours))).cumulative
 
 
 @dataclass(frozen=True)
@@ -167,14 +167,13 @@ def granted(
     ]
     if mine:  # messages name the ε of all attempts, and their reason
         balance = balance_after([entry for entry in known_entries if entry not in mine], [*mine, *new], path)
+    decided = [*here.decisions, *decisions]
     balance = replace(
         balance,
-        whose=request.whose,
         limit=limit,
         override=next((entry.override for entry in mine if entry.override), override),
-        kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
-        decisions=(*here.decisions, *decisions),
-    )
+        kept=kept_limit(here._replace(decisions=decided)),
+    ).stated(decided, request.whose)
     # Draws of an earlier key were not committed: their reservation stays.
     releases = {entry.release for entry in (request.asked if new else mine)}
     earlier = [entry for entry in mine if entry.release in releases and entry.status == RESERVED]
@@ -272,12 +271,10 @@ def standing(plan: RunPlan) -> Balance | None:
     ledger_limit, named = kept_limit(book), plan.config.ledger.limit
     return replace(
         balance,
-        whose="this stream",
         limit=min((limit for limit in (ledger_limit, named) if limit is not None), default=None),
         kept=ledger_limit,
         override=next(reasons, None),
-        decisions=tuple(book.decisions),
-    )
+    ).stated(book.decisions, "this stream")
 
 
 def settle(

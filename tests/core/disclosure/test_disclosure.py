@@ -16,7 +16,7 @@ from dptext_spark.disclosure.disclosure import LINKAGE, disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.base import Quantiles, Summary
 from dptext_spark.model.certificate import Certificate
@@ -86,7 +86,7 @@ HALF = Summary(words=1024, outputs=512)
 METRIC = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.")
 WITH_DELTA = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.")
 NO_BOUND = Certificate("no bound", GUARANTEE, None, "No bound: nothing to compare.")
-LEDGER = Spending(
+LEDGER = Balance(
     "/ledger",
     "2026-01-01",
     "/in",

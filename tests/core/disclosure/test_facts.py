@@ -12,7 +12,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.ledger.balance import Spending, Spent, Total
+from dptext_spark.ledger.balance import Balance, Spent, Total
 from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.model.record import RecordEpsilon
@@ -26,7 +26,7 @@ CERTIFICATE = Certificate(
 )
 STATEMENT = Statement((("Protected", ("Words.",)),))
 SPENT = Spent("body", (Total(None, "a word", 2.0, 0.0, False, 1),), 2.0, 2.0)
-SPENDING = Spending(
+SPENDING = Balance(
     "/ledger", "2026-01-01", "/in", (SPENT,), limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",)
 )
 FACTS = RunFacts(
@@ -52,7 +52,7 @@ def test_facts_are_json_and_what_depends_on_the_text_is_left_out_on_request() ->
     assert found["record_epsilon"] == {"basis": "ε times the words"}
     assert found["consistency_audit"] == {"said": "Audited.", "passed": True}
     assert Certificate.of(found["certificate"]) == CERTIFICATE
-    assert Spending.from_dict(found["ledger"]) == SPENDING
+    assert Balance.from_dict(found["ledger"]) == SPENDING
     assert Statement.of(found["disclosure"]) == STATEMENT
     assert "restricted" not in FACTS.as_dict(internal=False)
     assert replace(FACTS, figures=None).as_dict()["restricted"] == {}

@@ -16,7 +16,6 @@ import pytest
 from dptext_spark.errors import DataError, RunError
 from dptext_spark.ledger.balance import (
     Balance,
-    Spending,
     after,
     allowed,
     balances,
@@ -184,7 +183,7 @@ class TestAKeptLimit:
         (balance,) = balances(
             [entry(), entry(column="note", consistency="token", epsilon=0.5)], "/l", [limited(4.0)]
         )
-        spending = balance.spending.as_dict()
+        spending = balance.as_dict()
         assert (spending["limit"], spending["kept"], spending["left"]) == (4.0, 4.0, 2.5)
         lefts = [(column["column"], column["left"]) for column in spending["columns"]]
         assert lefts == [("body", 3.0), ("note", 2.5)]
@@ -402,12 +401,12 @@ class TestARun:
 
     def test_counts_from_the_first_entry(self) -> None:
         balance = grown([entry(at=datetime(2025, 1, 2), input="/other", input_id=None)], entry())
-        assert balance.since == datetime(2025, 1, 2)
+        assert balance.since == "2025-01-02"
 
     def test_its_balance_is_json(self) -> None:
         found = allowed(grown([entry(holds=False)], entry()), 1.0, "reviewed")
-        read = json.loads(json.dumps(found.spending.as_dict(), allow_nan=False))
-        assert Spending.from_dict(read) == found.spending
+        read = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+        assert Balance.from_dict(read) == found
         assert read["columns"][0]["total"] is None
         assert read["override"] == "reviewed"
         assert read["sentence"] == found.sentence
@@ -500,7 +499,7 @@ class TestARecord:
         found = spent_on_record([entry(), of_record(3.0)])
         assert (found.epsilon, found.times, found.without) == (3.0, 1, 1)
         balance = after([entry()], [of_record(3.0)], "/ledger")
-        assert Spending.from_dict(balance.spending.as_dict()).record == balance.record
+        assert Balance.from_dict(balance.as_dict()).record == balance.record
 
     def test_a_refuted_guarantee_leaves_none(self) -> None:
         assert math.isinf(spent_on_record([of_record(3.0, holds=False)]).epsilon)

@@ -17,7 +17,7 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement
 from dptext_spark.config.sections import Approval
-from dptext_spark.ledger.balance import RecordSpent, Spending
+from dptext_spark.ledger.balance import Balance, RecordSpent
 from dptext_spark.report.decision import decision, joined
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
@@ -49,7 +49,7 @@ OUTPUT = {"path": "/out", "other_columns": ["id", "stars"]}
 
 
 def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = None) -> ReportFacts:
-    spent = Spending("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit, record=record)
+    spent = Balance("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit, record=record)
     return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.word_figures import Intervals
-from dptext_spark.ledger.balance import Spending, Spent, Total
+from dptext_spark.ledger.balance import Balance, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.names_section import names
@@ -56,7 +56,7 @@ def with_spent(
 ) -> ReportFacts:
     each = tuple(Total(metric, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
     column = Spent("body", each, total)
-    spent = Spending("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
+    spent = Balance("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
     return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
 

@@ -12,7 +12,7 @@ from dptext_spark.config.requirements import Metric, Verdict
 from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.record import RecordEpsilon
 from dptext_spark.report.console import RESTRICTED
 from dptext_spark.report.facts import Example
@@ -60,7 +60,7 @@ FACTS = RunFacts(
     figures=FIGURES,
 )
 RECORD = RunRecord.of({"run_id": "r1", "input_version": "delta:3"})
-COUNTED = Spending("/share/ledger", "2026-01-01", "/in", (), sentence="All releases have spent ε = 3.")
+COUNTED = Balance("/share/ledger", "2026-01-01", "/in", (), sentence="All releases have spent ε = 3.")
 EPSILON = RecordEpsilon("ε times the drawn words", 5.0, 4.0, 9.0, 31.0)
 BATCHES = MicroBatches("incremental", 2, 12, 3_400, 9.0)
 WARNING = Statement((("Warnings", ("NUMBERS IN CLEAR.",)), ("x", ("y",))))
