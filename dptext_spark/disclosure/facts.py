@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from dptext_spark.config.model import RunConfig, columns_along
 from dptext_spark.disclosure.statement import Statement
@@ -31,19 +31,12 @@ from dptext_spark.text.names.search import ListSources
 from dptext_spark.text.policy import Policy
 
 Figures = Mapping[str, float | None]
+Metrics = Mapping[str | None, Figures]  # of each text column, and of the whole run under None
 # Facts that are written as they are.
 _PLAIN = (
     "status", "run_id", "rows", "seconds", "write_seconds", "tokens_per_second", "text_bytes", "cores", "compiled_loops",
     "identity", "input", "input_version", "output", "output_version", "releases_in_history", "key_kind", "second_release",
 )  # fmt: skip
-
-
-class RunMetric(NamedTuple):
-    """A row of the table `metrics`: of a text column, or of the whole run, where that is None."""
-
-    column: str | None
-    metric: str
-    value: float | None
 
 
 @dataclass(frozen=True)

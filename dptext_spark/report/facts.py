@@ -29,7 +29,7 @@ from dptext_spark.audit.text_classifier import DownstreamAccuracy
 from dptext_spark.audit.text_utility import EncoderSimilarity, TextOverlap, VectorSimilarity
 from dptext_spark.config.requirements import Requirement, Verdict
 from dptext_spark.config.sections import Approval
-from dptext_spark.disclosure.facts import Figures, RunRecord
+from dptext_spark.disclosure.facts import Figures, Metrics, RunRecord
 from dptext_spark.disclosure.statement import CLEAR, Statement, bits
 from dptext_spark.errors import DataError
 from dptext_spark.model.certificate import Certificate, certify
@@ -141,7 +141,7 @@ def gathered(
     *,
     model: Model | None,
     missing: str = "",
-    metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
+    metrics: Metrics | None = None,
     examples: Sequence[Example] = (),
     results: Sequence[AuditResult] = (),
     public: Sequence[str] = (),
@@ -156,7 +156,7 @@ def gathered(
         run: its row.
         model: of the run; None where it cannot be had.
         missing: why it cannot be had.
-        metrics: (column, metric, value) of the run, for a report that is not for sharing.
+        metrics: of the run, for a report that is not for sharing.
         examples: for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.facts.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
@@ -177,7 +177,7 @@ def gathered(
         drawn = drawn_words(model.privatizer.engine)
         if worst is not None and all(drawn[int(word)] for word in worst):
             pair = tuple(words[int(word)].as_py() for word in worst)
-    whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
+    whole = None if metrics is None else metrics.get(None, {})
     attacks: Sequence[AuditResult] = ()
     unattacked = missing
     if model is not None:
@@ -204,7 +204,7 @@ def gathered(
         utility=[result for result in shown if not result.is_attack],
         utility_missing=f"{_NO_UTILITY} {withheld}".strip(),
         metrics=whole,
-        metrics_by_column=_by_column(metrics or ()),
+        metrics_by_column={column: named for column, named in (metrics or {}).items() if column is not None},
         examples=examples,
         verdict=verdict or Verdict(),
         approval=approval or Approval(),
@@ -230,16 +230,6 @@ def _statement(
         stated = {name: value for name, value in bound.items() if value is not None}
         statement = statement.with_composed(known, stated if len(stated) == len(bound) else None)
     return statement
-
-
-def _by_column(
-    metrics: Sequence[tuple[str | None, str, float | None]],
-) -> dict[str, dict[str, float | None]]:
-    by_column: dict[str, dict[str, float | None]] = {}
-    for column, name, value in metrics:
-        if column is not None:
-            by_column.setdefault(column, {})[name] = value
-    return by_column
 
 
 # What every result says of itself.

@@ -72,13 +72,14 @@ def of_account(
     """
     budget = record.settings.budget
     needed = any(is_restricted(requirement.subject, bounded=budget is not None) for requirement in require)
-    rows = runs.metrics_of(spark, metrics, record.run_id) if needed else None
-    figures = {name: value for column, name, value in rows or () if column is None}
+    figures = (runs.metrics_of(spark, metrics, record.run_id) if needed else None) or {}
     verdicts = (record.promised.status, "" if record.certified is None else record.certified.verdict)
     against = _unsound(
         refuted="refuted" in verdicts or record.key_kind == "insecure", unbounded=NO_BOUND in verdicts
     )
-    return _judged(require, figures, record.spent, budget, against, record.status, internal=internal)
+    return _judged(
+        require, figures.get(None, {}), record.spent, budget, against, record.status, internal=internal
+    )
 
 
 def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:

@@ -26,7 +26,7 @@ from pyspark.sql import Window, functions
 from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunMetric
+from dptext_spark.disclosure.facts import Metrics, MicroBatches, RunFacts
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.record import RecordEpsilon
 from dptext_spark.model.target_checks import Commit, our_commits
@@ -390,7 +390,7 @@ SUMMED = (
 
 def totals(
     plan: RunPlan, done: Sequence[RunFacts], started: float, *, failed: bool
-) -> tuple[RunFacts, list[RunMetric]]:
+) -> tuple[RunFacts, Metrics]:
     """Add up the micro-batches.
 
     Args:
@@ -412,7 +412,7 @@ def totals(
     ):
         whole, rows, seconds, version, last, mismatched, second = _summed(plan)
         metrics, spent, released = summed(), standing_now(), releases(commits())
-    shares = {name: value for column, name, value in metrics if column is None}
+    shares = metrics.get(None, {})
     newest = done[-1] if done else None
     composed = None if newest is None else newest.record_epsilon
     facts = replace(
@@ -439,7 +439,7 @@ def totals(
     return replace(facts, disclosure=disclosure(facts)), metrics
 
 
-def put_totals(plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float) -> None:
+def put_totals(plan: RunPlan, facts: RunFacts, metrics: Metrics, started: float) -> None:
     """Write the rows of `metrics` and the row of `runs` for the whole stream.
 
     Neither proves the other: the next start of the stream adds up its micro-batches anew, and writes both.
@@ -454,7 +454,7 @@ def put_totals(plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], sta
         input_version=facts.input_version,
         cumulative=None if spent is None else json.dumps(spent.as_dict(), ensure_ascii=False),
     )
-    runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics)
+    runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, runs.rows_of(metrics))
     runs.put(plan.spark, plan.place.runs, record)
 
 
@@ -474,7 +474,7 @@ def _summed(plan: RunPlan) -> Row:
     return totals
 
 
-def _metrics(plan: RunPlan) -> list[RunMetric]:
+def _metrics(plan: RunPlan) -> Metrics:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
     Figures of a record do not add up over micro-batches. The largest is kept, and only if no record can have rows in two
@@ -482,7 +482,7 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
     """
     table = own_table(plan.spark, plan.place.metrics)
     if table is None:
-        return []
+        return {}
     summed = (
         table.where(F.col("run_id").startswith(f"{plan.run_id}."))
         .coalesce(1)
@@ -491,21 +491,15 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
         .collect()
     )
     totals = {(row["column"], row["metric"]): row for row in summed}
-    metrics: list[RunMetric] = []
+    metrics: dict[str | None, dict[str, float | None]] = {}
     for column in (*plan.columns, None):
         sums = {name: totals[column, name]["sum"] for name in SUMMED if (column, name) in totals}
         counters = {name: int(value or 0) for name, value in sums.items() if name in COUNTERS}
-        if counters:
-            whole = writing.shares({**dict.fromkeys(COUNTERS, 0), **counters})
-            metrics += [RunMetric(column, name, value) for name, value in whole.items()]
-        metrics += [RunMetric(column, name, value) for name, value in sums.items() if name not in counters]
+        figures = writing.shares({**dict.fromkeys(COUNTERS, 0), **counters}) if counters else {}
+        metrics[column] = figures | {name: value for name, value in sums.items() if name not in counters}
         if column is None and counters and sums.get("write_seconds"):
-            metrics.append(RunMetric(None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
+            metrics[None]["tokens_per_second"] = counters["words"] / sums["write_seconds"]
     if (None, "record_epsilon_max") in totals and plan.config.record_key in (None, plan.config.row_key):
-        metrics.append(RunMetric(None, "record_epsilon_max", totals[None, "record_epsilon_max"]["max"]))
-        metrics += [
-            RunMetric(None, name, totals[None, name]["max"])
-            for name in ("record_bound_max", "record_bound_delta")
-            if (None, name) in totals
-        ]
+        largest = ("record_epsilon_max", "record_bound_max", "record_bound_delta")
+        metrics[None] |= {name: totals[None, name]["max"] for name in largest if (None, name) in totals}
     return metrics

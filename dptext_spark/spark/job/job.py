@@ -21,7 +21,7 @@ from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import Verdict
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.disclosure.facts import RunFacts, RunMetric, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import Figures, Metrics, RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.model.record import RecordEpsilon, Units
@@ -388,7 +388,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
     try:
         # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
         new = attempt.is_first and not recovered
-        runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=new)
+        runs.put_metrics(spark, plan.place.metrics, plan.run_id, runs.rows_of(metrics), new=new)
         # A row that another process writes meanwhile is better news: it succeeded, and this one came after its commit.
         keep = recovered or bool(problems)
         runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
@@ -406,26 +406,22 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
 
 def _metrics(
     attempt: Attempt, audited: writing.Audit, units: Units | None
-) -> tuple[list[RunMetric], dict[str, float | None] | None, RecordEpsilon | None]:
-    """Return the rows of `metrics`, those of the whole run by name, and the ε of its records."""
+) -> tuple[Metrics, Figures | None, RecordEpsilon | None]:
+    """Return the metrics, those of them that the facts of the run hold, and the ε of its records."""
     plan, counts, seconds = attempt.plan, attempt.counts, attempt.seconds
-    rows = [RunMetric(None, "write_seconds", seconds)]
+    whole = {"write_seconds": seconds}
     if plan.stream is not None and plan.stream.dropped is not None:
-        rows.append(RunMetric(None, "duplicates_dropped", float(plan.stream.dropped)))
-    rows += [RunMetric(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
+        whole["duplicates_dropped"] = float(plan.stream.dropped)
+    whole |= {f"consistency_{name}": float(value) for name, value in audited.figures.items()}
     if counts is None:
-        return rows, None, None
-    for column, counters in zip(plan.columns, counts.columns, strict=True):
-        rows += [RunMetric(column, name, value) for name, value in writing.shares(counters).items()]
-    rows.append(RunMetric(None, UNKNOWN_ROWS, float(counts.unknown_rows)))
-    whole = writing.shares(counts.whole)
-    rows += [RunMetric(None, name, value) for name, value in whole.items()]
+        return {None: whole}, None, None
+    figures = {**writing.shares(counts.whole), UNKNOWN_ROWS: float(counts.unknown_rows)}
+    speed = None if seconds is None else (figures["words"] or 0.0) / seconds if seconds else 0.0
+    figures["tokens_per_second"] = speed
     # Words are chosen over all texts of a row, and a word in several texts is counted once.
     chosen = plan.config.importance is not None or plan.config.budget is not None
     several = len(plan.columns) > 1 or writing.several_rows(plan) or any(path.over for path in plan.paths)
     assert plan.facts.record is not None
     epsilon = plan.facts.record.over(counts.units if units is None else units, summed=several and not chosen)
-    rows += [RunMetric(None, name, value) for name, value in epsilon.figures.items()]
-    speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
-    rows.append(RunMetric(None, "tokens_per_second", speed))
-    return rows, {**whole, UNKNOWN_ROWS: float(counts.unknown_rows), "tokens_per_second": speed}, epsilon
+    columns = zip(plan.columns, map(writing.shares, counts.columns), strict=True)
+    return {**dict(columns), None: {**whole, **figures, **epsilon.figures}}, figures, epsilon

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import is_table_name
-from dptext_spark.disclosure.facts import RunMetric, RunRecord
+from dptext_spark.disclosure.facts import Metrics, RunRecord
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.spark.schemas import METRICS, PROPERTIES, RUNS, frame_of
 from dptext_spark.spark.spark_errors import condition_of
@@ -234,13 +234,21 @@ def add_metrics(
         _write(folder, frame_of(spark, rows, METRICS), None)
 
 
-def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric] | None:
+def rows_of(metrics: Metrics) -> Iterator[tuple[str | None, str, float | None]]:
+    """Yield metrics as rows of their table."""
+    return ((column, name, value) for column, figures in metrics.items() for name, value in figures.items())
+
+
+def metrics_of(spark: SparkSession, folder: str, run_id: str) -> Metrics | None:
     """Return the metrics of a run; None where there are none."""
     table = own_table(spark, folder)
     if table is None:
         return None
-    rows = table.where(F.col("run_id") == run_id)
-    return [RunMetric(*row) for row in rows.select("column", "metric", "value").collect()] or None
+    rows = table.where(F.col("run_id") == run_id).select("column", "metric", "value").collect()
+    metrics: dict[str | None, dict[str, float | None]] = {None: {}}
+    for column, name, value in rows:
+        metrics.setdefault(column, {})[name] = value
+    return metrics if rows else None
 
 
 def checked(run_id: str) -> str:

@@ -18,26 +18,24 @@ from dptext_spark.report.deniability_section import Model
 from dptext_spark.report.facts import ReportFacts
 from tests.core.names import beginning
 
-METRICS: list[tuple[str | None, str, float | None]] = [
-    *((None, name, value) for name, value in {
+METRICS: dict[str | None, dict[str, float | None]] = {
+    None: {
         "words": 1000.0, "drawn": 400.0, "stop_kept": 500.0, "oov": 60.0, "numbers": 40.0, "changed": 440.0, "same": 40.0,
         "changed_share": 0.44, "original_share": 0.1, "original_share_all": 0.56, "oov_share": 0.06, "stop_share": 0.5,
         "record_epsilon_mean": 12.31, "record_epsilon_p50": 12.0, "record_epsilon_p95": 40.0, "record_epsilon_max": 81.25,
-    }.items()),
-    ("body", "changed_share", 0.44), ("body", "original_share", 0.1), ("body", "original_share_all", 0.56),
-]  # fmt: skip
+    },
+    "body": {"changed_share": 0.44, "original_share": 0.1, "original_share_all": 0.56},
+}  # fmt: skip
 
 # The same with what an audit measured.
-AUDITED = [
-    *METRICS,
-    *((None, f"audit_{name}", value) for name, value in {
+AUDITED = METRICS | {
+    None: METRICS[None] | {"identifiers": 12.0, "identifiers_email": 12.0} | {f"audit_{name}": value for name, value in {
         "singled_out": 0.9, "singled_out_upper": 0.91, "guess_success": 0.4, "guess_success_upper": 0.415, "names_kept": 0.012,
         "linkage_top1": 0.7, "linkage_top1_upper": 0.725, "linkage_10_words_top1": 0.8, "linkage_10_words_top1_upper": 0.8215,
         "linkage_3_words_top1": 0.3, "linkage_3_words_top1_upper": 0.3305, "linkage_candidates": 4000.0, "linkage_guess": 0.00025,
         "attribute_gain": 0.05, "attribute_gain_upper": 0.0625,
-    }.items()),
-    (None, "identifiers", 12.0), (None, "identifiers_email", 12.0),
-]  # fmt: skip
+    }.items()},
+}  # fmt: skip
 
 
 def small_model(epsilon: float = 2.0, words: int = 300) -> Model:

@@ -116,7 +116,7 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
             for name, others in columns.items()
         },
         "no column": with_settings(facts, row_key=None, output={**OUTPUT, "other_columns": "drop"}),
-        "audited": replace(facts, metrics={name: value for _, name, value in AUDITED}),
+        "audited": replace(facts, metrics=AUDITED[None]),
         "attacked alone": replace(facts, metrics={"audit_guess_success": 0.734}),
         "key in a file": replace(facts, run=replace(facts.run, key_kind="file")),
         "attack on the table": replace(facts, attacks=[replace(attack, restricted=True)]),
@@ -292,7 +292,7 @@ def test_the_first_warnings_are_shown_and_the_others_counted(
 
 
 def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: ReportFacts) -> None:
-    audited = replace(facts, metrics={name: value for _, name, value in AUDITED})
+    audited = replace(facts, metrics=AUDITED[None])
     singled, linked, inferred = decision(audited).answers
     assert [one.figure for one in (singled, linked, inferred)] == ["91 %", "82.2 %", "41.5 %"]
     assert "knows ten of its" in linked.sentence

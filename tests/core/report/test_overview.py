@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.word_figures import Intervals
+from dptext_spark.disclosure.facts import Metrics
 from dptext_spark.ledger.balance import Balance, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
@@ -22,8 +23,6 @@ from dptext_spark.report.page import page
 from dptext_spark.report.run_section import tiles
 from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.written import assert_as_frozen, beyond
-
-Metrics = list[tuple[str | None, str, float | None]]
 
 LISTS = {
     "mask": [{"file": "/lists/staff.txt", "entries": 1234, "digest": "ab"}, {"column": "customer"}],
@@ -37,17 +36,17 @@ SEARCH = {
     "model": "some-package",
     "threshold": 0.25,
 }
-COUNTS: Metrics = [
-    (None, "persons_found", 1205.0), (None, "names_masked", 31.0), (None, "audit_names_kept", 0.0213),
-    ("body", "audit_names_kept", 0.99),
-]  # fmt: skip
-STAYED: Metrics = [
-    (None, f"{kind}{what}", value)
-    for kind, counts in (("person_words", (1500, 1497, 3)), ("listed_words", (40, 0, 40)))
-    for what, value in zip(
-        ("", "_replaced", "_kept", "_kept_share"), (*counts, counts[2] / counts[0]), strict=True
-    )
-]
+COUNTS: Metrics = METRICS | {
+    None: METRICS[None] | {"persons_found": 1205.0, "names_masked": 31.0, "audit_names_kept": 0.0213},
+    "body": {"audit_names_kept": 0.99},
+}
+STAYED: Metrics = METRICS | {
+    None: METRICS[None] | {
+        f"{kind}{what}": value
+        for kind, counts in (("person_words", (1500, 1497, 3)), ("listed_words", (40, 0, 40)))
+        for what, value in zip(("", "_replaced", "_kept", "_kept_share"), (*counts, counts[2] / counts[0]), strict=True)
+    },
+}  # fmt: skip
 LEVELS = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
 
 
@@ -119,11 +118,11 @@ NAMES: dict[str, dict[str, Any]] = {
     "search and lists": {"names": SEARCH, **LISTS},
     "pseudonyms of lists": {
         "mask": [{**part, **NAMED} for part in LISTS["mask"]],
-        "metrics": [*METRICS, *COUNTS],
+        "metrics": COUNTS,
     },
     "lists": LISTED,
-    "lists, inside": {**LISTED, "metrics": [*METRICS, *COUNTS]},
-    "lists, what stayed": {**LISTED, "metrics": [*METRICS, *STAYED]},
+    "lists, inside": {**LISTED, "metrics": COUNTS},
+    "lists, what stayed": {**LISTED, "metrics": STAYED},
 }
 
 
@@ -161,7 +160,7 @@ def test_what_is_worse_than_the_mean_is_known(facts: ReportFacts) -> None:
 
 @pytest.mark.parametrize("figures", [COUNTS, STAYED])
 def test_counts_of_names_are_for_those_inside(figures: Metrics) -> None:
-    outside, inside = named(**LISTED), named(**LISTED, metrics=[*METRICS, *figures])
+    outside, inside = named(**LISTED), named(**LISTED, metrics=figures)
     assert (names(outside).restricted, names(inside).restricted) == (False, True)
     for figure in ("1,205", "31 masked", "2.13", "1,540", "1,497"):
         assert figure not in page(outside)
