@@ -415,7 +415,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class UnchangedRun:
     """A run whose run id had committed before, so that nothing was done.
 
     Attributes:

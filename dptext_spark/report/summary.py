@@ -15,7 +15,7 @@ from dptext_spark.audit.attacks.inference import MOST
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import TableAudit, options_for
 from dptext_spark.config.requirements import Metric, Verdict, greatest, meaning_of, split_subject
-from dptext_spark.disclosure.facts import RunFacts, Unchanged
+from dptext_spark.disclosure.facts import RunFacts, UnchangedRun
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted as word_count
@@ -65,7 +65,7 @@ _STATUS = {
 
 
 def summary(
-    outcome: RunFacts | Unchanged, *, internal: bool = False,
+    outcome: RunFacts | UnchangedRun, *, internal: bool = False,
     verdict: Verdict | None = None, pair: Example | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
 ) -> Screen:  # fmt: skip
     """Return the summary.
@@ -78,7 +78,7 @@ def summary(
         settings: the file of the settings, for the command that comes next; None where there is none.
         overrides: `a.b=value`, which the run was given beside that file.
     """
-    if isinstance(outcome, Unchanged):
+    if isinstance(outcome, UnchangedRun):
         now, then = outcome.input_version_now, outcome.record.input_version
         moved = f"It read {then}; the input is at {now} now, which takes a new run id." if now else ""
         return Screen(_heading(outcome), [*verdict_rows(verdict), ("input", moved)], warnings=outcome.since)
@@ -99,8 +99,8 @@ def summary(
     )
 
 
-def _heading(outcome: RunFacts | Unchanged) -> str:
-    if isinstance(outcome, Unchanged):
+def _heading(outcome: RunFacts | UnchangedRun) -> str:
+    if isinstance(outcome, UnchangedRun):
         return f"run {outcome.run_id}: {_STATUS['unchanged']}"
     counted = "its counts by a second pass" if outcome.counted else "without its counts"
     return f"run {outcome.run_id}: {_STATUS.get(outcome.status, outcome.status).format(counted=counted)}"

@@ -16,7 +16,7 @@ from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import COUNTED, Metric, Requirement, Verdict, is_restricted, of_metrics
 from dptext_spark.config.sections import refuse_given, taken
-from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import RunFacts, RunRecord, UnchangedRun
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.importance.budget import Budget
@@ -50,9 +50,9 @@ MISMATCH = "its counts or its consistency audit disagree with the written table"
 DONE = ("succeeded", "recovered", "unchanged")
 
 
-def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchanged) -> Verdict:
+def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | UnchangedRun) -> Verdict:
     """Judge a run that has just ended. One that was made before is judged by its account, with the newest audit of its table."""
-    if isinstance(outcome, Unchanged):
+    if isinstance(outcome, UnchangedRun):
         return of_account(spark, config.require, outcome.record, place_of(config).metrics)
     epsilon = {} if outcome.record_epsilon is None else outcome.record_epsilon.figures
     figures = {**epsilon, **(outcome.figures or {})}

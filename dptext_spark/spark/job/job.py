@@ -21,7 +21,7 @@ from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import Verdict
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.disclosure.facts import Figures, Metrics, RunFacts, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import Figures, Metrics, RunFacts, RunRecord, UnchangedRun
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.model.record import RecordEpsilon, Units
@@ -61,7 +61,7 @@ class RunResult:
         'unchanged'
     """
 
-    outcome: RunFacts | Unchanged
+    outcome: RunFacts | UnchangedRun
     verdict: Verdict | None = None
 
     def __repr__(self) -> str:
@@ -70,7 +70,9 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Return the shareable facts of the run as HTML, for a notebook; figures of the private text are in `facts`."""
-        outcome = self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, figures=None)
+        outcome = (
+            self.outcome if isinstance(self.outcome, UnchangedRun) else replace(self.outcome, figures=None)
+        )
         return summary(outcome, verdict=self.verdict).html(
             "Figures of the private text are not shown here; `facts` has them."
         )
@@ -210,14 +212,14 @@ def _bound(plan: RunPlan, started: float, say: Steps) -> Attempt | RunResult:
     return Attempt(plan, record, reservation, commits, started, commit is not None, is_first)
 
 
-def _unchanged(plan: RunPlan, record: RunRecord, earlier: RunRecord) -> Unchanged:
+def _unchanged(plan: RunPlan, record: RunRecord, earlier: RunRecord) -> UnchangedRun:
     """Return a finished run with the changes since; refuse a run with other settings."""
     check_finished(record, earlier, of_stream=plan.stream is not None)
     assert earlier.output_version is not None
     commits = plan.commits()
     check_still_there(plan.place.target, plan.run_id, earlier.output_version, commits)
     now = None if record.input_version == earlier.input_version else record.input_version
-    return Unchanged(earlier, now, tuple(changed_since(record, earlier, commits)))
+    return UnchangedRun(earlier, now, tuple(changed_since(record, earlier, commits)))
 
 
 def _written(attempt: Attempt, say: Steps) -> Attempt | RunResult:
@@ -291,7 +293,7 @@ def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
                 runs.put(
                     plan.spark, plan.place.runs, row
                 )  # replaces a row that this process may have appended
-                return RunResult(Unchanged(row, None))
+                return RunResult(UnchangedRun(row, None))
             time.sleep(1.0)
         raise RunError("Another process began the same command at the same moment.")
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, UnchangedRun
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance, Spent, Total
@@ -84,4 +84,4 @@ def test_a_row_is_read_back() -> None:
     assert ended.settings.text == ended.config
     assert (ended.settings.columns, ended.settings.selection) == (("body",), CONFIG.importance)
     assert ended.opened()["guarantee"] == GUARANTEE.as_dict()
-    assert json.loads(json.dumps(Unchanged(ended).as_dict()))["run"]["started_at"] == "2026-11-21T09:30:00"
+    assert json.loads(json.dumps(UnchangedRun(ended).as_dict()))["run"]["started_at"] == "2026-11-21T09:30:00"

@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.requirements import Metric, Verdict
-from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, Unchanged
+from dptext_spark.disclosure.facts import MicroBatches, RunFacts, RunRecord, UnchangedRun
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance
@@ -89,7 +89,7 @@ LISTING = replace(
 )
 KEYED = {"verdict": judged(*ASKED, ledger_epsilon=7.25, changed_share=0.625), "settings": "my settings.yaml"}
 # (outcome, options).
-CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
+CASES: dict[str, tuple[RunFacts | UnchangedRun, dict[str, Any]]] = {
     "plain": (FACTS, {}),
     "least": (RunFacts(config=FACTS.config, guarantee=FACTS.guarantee, status="succeeded", run_id="r1"), {}),
     "many unknown words": (replace(FACTS, figures=FIGURES | {"unknown_rows": 1_001.0}), {}),
@@ -122,14 +122,14 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "requirements, csv": (of(row_key="id", input={"path": "/in", "format": "csv"}), KEYED),
     "requirements of audits": (of(row_key="id"), {"verdict": judged(*OF_AUDITS), "settings": "s.yaml"}),
     "next": (FACTS, {"settings": "s.yaml", "overrides": ["columns=[body]", "input.path=/in"]}),
-    "unchanged": (Unchanged(RECORD), {}),
-    "unchanged, input went on": (Unchanged(RECORD, "delta:4"), {}),
-    "unchanged, another target": (Unchanged(RECORD, since=("The target is another.",)), {}),
-    "unchanged, broken": (Unchanged(RECORD), {"verdict": judged(ASKED[0], names_kept=0.5)}),
+    "unchanged": (UnchangedRun(RECORD), {}),
+    "unchanged, input went on": (UnchangedRun(RECORD, "delta:4"), {}),
+    "unchanged, another target": (UnchangedRun(RECORD, since=("The target is another.",)), {}),
+    "unchanged, broken": (UnchangedRun(RECORD), {"verdict": judged(ASKED[0], names_kept=0.5)}),
 }
 
 
-def text_of(outcome: RunFacts | Unchanged, **options: Any) -> str:
+def text_of(outcome: RunFacts | UnchangedRun, **options: Any) -> str:
     """All that a summary says."""
     return summary(outcome, **options).text(full=True)
 
