@@ -378,7 +378,7 @@ AUDITED = "audit_"  # before the names of the figures of an audit, in the table 
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgement:
     """A requirement with its standing.
 
     Attributes:
@@ -411,7 +411,7 @@ class Judged:
 
 def judge(
     requirement: Requirement[str], figures: Iterable[Metric], *, bounded: bool = False, internal: bool = False
-) -> Judged:
+) -> Judgement:
     """Compare the measurements of a figure with its limit: one measurement breaks it, by its cautious bound.
 
     Args:
@@ -434,7 +434,7 @@ def judge(
             shown = exact(max(values))
         elif internal:
             shown = round_conservatively(max(bounds) if caps else min(bounds), 4, up=caps)
-    return Judged(str(requirement), standing, restricted, shown)
+    return Judgement(str(requirement), standing, restricted, shown)
 
 
 @dataclass(frozen=True)
@@ -447,7 +447,7 @@ class Verdict:
         unfinished: whether it has not come to its account, so that nothing is decided.
     """
 
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[Judgement, ...] = ()
     against: tuple[str, ...] = ()
     unfinished: bool = False
 

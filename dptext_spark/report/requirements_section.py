@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dptext_spark.config.requirements import BROKEN, HOLDS, NOT_MEASURED, Judged, Verdict, meaning_of
+from dptext_spark.config.requirements import BROKEN, HOLDS, NOT_MEASURED, Judgement, Verdict, meaning_of
 from dptext_spark.report.blocks import Section, Table, Text, capital
 
 
@@ -52,7 +52,7 @@ class Row:
     annex: bool = False
 
 
-def first_rows(judged: Sequence[Judged]) -> tuple[tuple[Row, ...], int]:
+def first_rows(judged: Sequence[Judgement]) -> tuple[tuple[Row, ...], int]:
     """Return the requirements that the page shows: broken ones first, then those not measured, then those that hold.
 
     Requirements of equal standing have a line each while `ROWS` are enough, else one line with the first names.
@@ -72,7 +72,7 @@ def first_rows(judged: Sequence[Judged]) -> tuple[tuple[Row, ...], int]:
     return tuple(rows), beyond
 
 
-def requirements(judged: Sequence[Judged]) -> Section | None:
+def requirements(judged: Sequence[Judgement]) -> Section | None:
     """Write the section of the annex: each requirement, in the order of the settings; None where there is none."""
     if not judged:
         return None
@@ -90,7 +90,7 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
     )
 
 
-def row_of(entry: Judged) -> Row:
+def row_of(entry: Judgement) -> Row:
     """Return the line of a requirement."""
     figure = capital(meaning_of(entry.requirement.split()[0], alone=True))
     if entry.shown:
@@ -101,7 +101,7 @@ def row_of(entry: Judged) -> Row:
     return Row(look.mark, look.style, entry.requirement, look.single, f"{figure}.")
 
 
-def _several(group: Sequence[Judged]) -> Row:
+def _several(group: Sequence[Judgement]) -> Row:
     """Return one line for some requirements of equal standing, with the names of the first."""
     look, count = LOOKS[group[0].standing], len(group)
     names = "; ".join(requirement.requirement for requirement in group[:NAMED])

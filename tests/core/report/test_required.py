@@ -6,19 +6,19 @@ import itertools
 
 import pytest
 
-from dptext_spark.config.requirements import BROKEN, FIGURES, HOLDS, NOT_MEASURED, Judged, Standing
+from dptext_spark.config.requirements import BROKEN, FIGURES, HOLDS, NOT_MEASURED, Judgement, Standing
 from dptext_spark.report.requirements_section import NAMED, ROWS, first_rows, requirements
 
 COUNTS = (0, 1, 3, 9, 30)
 ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
 
 
-def of(held: int, broken: int, waiting: int) -> list[Judged]:
+def of(held: int, broken: int, waiting: int) -> list[Judgement]:
     """Requirements of long names, in an order that mixes how they stand."""
     standings = [HOLDS] * held + [BROKEN] * broken + [NOT_MEASURED] * waiting
     names = sorted(FIGURES, key=len, reverse=True)
     made = [
-        Judged(f"{names[n % len(names)]} <= 0.{n:03d}", standing, n % 3 > 0, "0.25" if n % 3 == 0 else "")
+        Judgement(f"{names[n % len(names)]} <= 0.{n:03d}", standing, n % 3 > 0, "0.25" if n % 3 == 0 else "")
         for n, standing in enumerate(standings)
     ]
     return made[::2] + made[1::2]
