@@ -48,8 +48,8 @@ _known: dict[str, RecordLoss] = {}
 
 
 @dataclass(frozen=True)
-class Units:
-    """Units of ε of a record, over the records; None without records."""
+class RecordUnits:
+    """RecordUnits of ε of a record, over the records; None without records."""
 
     mean: float | None
     p50: float | None
@@ -57,7 +57,7 @@ class Units:
     max: float | None
 
     @classmethod
-    def of(cls, row: Mapping[str, float | None]) -> Units:
+    def of(cls, row: Mapping[str, float | None]) -> RecordUnits:
         """Read the aggregates."""
         return cls(*(row.get(f"units_{name}") for name in ("mean", "p50", "p95", "max")))
 
@@ -164,7 +164,7 @@ class RecordAccount:
             return RecordBound(None, summed.epsilon, summed.delta, "sum", summed.epsilon)
         return record_bound(self.loss, draws, self.guarantee.epsilon, self.delta)
 
-    def over(self, units: Units, *, summed: bool = False) -> RecordEpsilon:
+    def over(self, units: RecordUnits, *, summed: bool = False) -> RecordEpsilon:
         """Compose ε over the records of a run (concepts/mechanisms, Levels).
 
         Args:

@@ -24,7 +24,7 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Figures, Metrics, RunFacts, RunRecord, UnchangedRun
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.model.record import RecordEpsilon, Units
+from dptext_spark.model.record import RecordEpsilon, RecordUnits
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
@@ -342,7 +342,7 @@ def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
     )
 
 
-def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
+def reconcile(attempt: Attempt, units: RecordUnits | None, say: Steps) -> RunFacts:
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
     `units` are those of the records, where one has several rows. The account comes last, after the settlement and the metrics: a
@@ -407,7 +407,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
 
 
 def _metrics(
-    attempt: Attempt, audited: writing.Audit, units: Units | None
+    attempt: Attempt, audited: writing.Audit, units: RecordUnits | None
 ) -> tuple[Metrics, Figures | None, RecordEpsilon | None]:
     """Return the metrics, those of them that the facts of the run hold, and the ε of its records."""
     plan, counts, seconds = attempt.plan, attempt.counts, attempt.seconds

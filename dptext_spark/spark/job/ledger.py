@@ -41,7 +41,7 @@ from dptext_spark.ledger.entry import (
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import Manifest, read_manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
-from dptext_spark.model.record import Units
+from dptext_spark.model.record import RecordUnits
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import Json
@@ -349,7 +349,7 @@ def decision(asked: Entry, here: Book, status: str, limit: float | None, why: st
     )  # fmt: skip
 
 
-def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
+def ledger_bound(plan: RunPlan, units: RecordUnits | None) -> RecordBound | None:
     """Compute the ε of the longest record, its words rounded up to a quarter power of two; None without ε.
 
     The ledger may be shared, and the number of drawn words depends on the text.

@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.record import Units
+from dptext_spark.model.record import RecordUnits
 from dptext_spark.model.table_checks import RESULT
 from dptext_spark.model.target_checks import ATTEMPT, CREATED, SEAL, UNUSUAL, Commit, our_commits
 from dptext_spark.runtime.display import Steps
@@ -75,7 +75,7 @@ def observed(paths: Sequence[Path]) -> list[Column]:
 
 
 def unit_figures(units: Column) -> list[Column]:
-    """Return the aggregates of :class:`Units`, one each: Spark 4.0 would return an array in an observation as a Java object."""
+    """Return the aggregates of :class:`RecordUnits`, one each: Spark 4.0 returns an observed array as a Java object."""
     shares = [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
     return [F.avg(units).alias("units_mean"), *shares, F.max(units).alias("units_max")]
 
@@ -95,7 +95,7 @@ class Counts:
     rows: int
     columns: tuple[Mapping[str, int], ...]
     text_bytes: int
-    units: Units
+    units: RecordUnits
     unknown_rows: int
 
     @classmethod
@@ -104,7 +104,7 @@ class Counts:
         number = sum(name.startswith("bytes_") for name in row)
         columns = tuple({name: int(row[f"{name}_{i}"]) for name in COUNTERS} for i in range(number))
         text_bytes = sum(int(row[f"bytes_{i}"]) for i in range(number))
-        return cls(int(row["rows"]), columns, text_bytes, Units.of(row), int(row[UNKNOWN_ROWS]))
+        return cls(int(row["rows"]), columns, text_bytes, RecordUnits.of(row), int(row[UNKNOWN_ROWS]))
 
     @property
     def whole(self) -> dict[str, int]:
@@ -198,7 +198,7 @@ def several_rows(plan: RunPlan) -> bool:
     return plan.identity.record is not None and plan.config.record_key != plan.config.row_key
 
 
-def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
+def record_units(plan: RunPlan, counts: Counts | None) -> RecordUnits | None:
     """Return the units of ε of records: as counted while writing, or by a second pass if records may have several rows."""
     if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
         return None if counts is None else counts.units
@@ -207,7 +207,7 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
     units = F.col(RESULT).getField("units").alias("units")
     assert plan.identity.record is not None
     records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))
-    return Units.of(_only_row(plan, records.agg(*unit_figures(F.col("units")))))
+    return RecordUnits.of(_only_row(plan, records.agg(*unit_figures(F.col("units")))))
 
 
 F: Any = functions  # its stubs leave out what Spark adds at run time

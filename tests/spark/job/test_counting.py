@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.privacy_loss import RecordLoss
-from dptext_spark.model.record import RecordAccount, RecordEpsilon, Units
+from dptext_spark.model.record import RecordAccount, RecordEpsilon, RecordUnits
 from dptext_spark.spark.job.writing import counts_of, shares, unit_figures
 from dptext_spark.text.engine import COUNTERS
 
 NAMES = ("mean", "p50", "p95", "max")
-UNITS = Units(2.5, 2, 7, 11)
+UNITS = RecordUnits(2.5, 2, 7, 11)
 WITHIN = Guarantee("epsilon_dp_within_group", 0.1)
 
 
@@ -49,7 +49,7 @@ def test_delta_is_named_beside_epsilon() -> None:
 
 
 def test_no_rows_have_no_figures() -> None:
-    none = Units(None, None, None, None)
+    none = RecordUnits(None, None, None, None)
     said = "ε times the drawn words of the record"
     assert account(WITHIN, "token").over(none) == RecordEpsilon(said)
     assert "at most" in account(WITHIN, "record").over(UNITS, summed=True).basis
