@@ -56,7 +56,7 @@ _LOOK = "look at a sample of 1,000 rows; refused where most of their words are n
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenPlace:
     """A place that a run writes to.
 
     Attributes:
@@ -96,7 +96,7 @@ class Plan:
 
     facts: RunFacts
     steps: tuple[str, ...]
-    writes: tuple[Written, ...]
+    writes: tuple[WrittenPlace, ...]
     artifact: str
     fingerprint: str
 
@@ -281,15 +281,15 @@ def _micro_batches(config: RunConfig) -> str:
     return f"{most}, every {config.stream.trigger or TRIGGER} until it is stopped"
 
 
-def _writes(config: RunConfig) -> Iterator[Written]:
+def _writes(config: RunConfig) -> Iterator[WrittenPlace]:
     place = config.output.table or config.output.path or ""
     ledger = ledger_on_disk(config.input, config.ledger)
-    yield Written("the sanitized Delta table", place, "yes, with the disclosure statement")
-    yield Written("runs: settings, guarantee, disclosure", str(config.shareable), "yes")
-    yield Written("ledger: what was spent on which input", ledger, "yes")
-    yield Written("metrics: depend on the private text", str(config.restricted), "no")
+    yield WrittenPlace("the sanitized Delta table", place, "yes, with the disclosure statement")
+    yield WrittenPlace("runs: settings, guarantee, disclosure", str(config.shareable), "yes")
+    yield WrittenPlace("ledger: what was spent on which input", ledger, "yes")
+    yield WrittenPlace("metrics: depend on the private text", str(config.restricted), "no")
     if config.is_stream:
-        yield Written("the checkpoint: what was read", str(config.checkpoint), "no")
+        yield WrittenPlace("the checkpoint: what was read", str(config.checkpoint), "no")
 
 
 def as_record(planned: Plan, checked: DryRunResult) -> dict[str, Json]:
