@@ -408,7 +408,7 @@ class StreamBinding:
 
 
 @dataclass(frozen=True)
-class Begun:
+class BegunStream:
     """A stream that is bound to a checkpoint already.
 
     Attributes:
@@ -422,7 +422,7 @@ class Begun:
     batches: Mapping[str, int | None]
 
 
-def begun(spark: SparkSession, config: RunConfig) -> Begun | None:
+def begun(spark: SparkSession, config: RunConfig) -> BegunStream | None:
     """Return the stream bound to the checkpoint of these settings, with its micro-batches; None if there is none.
 
     Raises:
@@ -434,14 +434,14 @@ def begun(spark: SparkSession, config: RunConfig) -> Begun | None:
         return None
     stream = str(row["stream"])
     batches = runs.micro_batches(spark, place_of(config).runs, stream)
-    return Begun(stream, StreamBinding.read(row["bound"]), batches)
+    return BegunStream(stream, StreamBinding.read(row["bound"]), batches)
 
 
 def _binding(config: RunConfig) -> Target:
     return Target(path=f"{config.checkpoint}/{OWN}")
 
 
-def begin(plan: RunPlan, begun: Begun | None) -> str:
+def begin(plan: RunPlan, begun: BegunStream | None) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
     Raises:
@@ -478,7 +478,7 @@ def put_binding(plan: RunPlan) -> None:
     frame.write.format("delta").mode("error").save(_binding(plan.config).path)
 
 
-def _compared(plan: RunPlan, begun: Begun) -> str:
+def _compared(plan: RunPlan, begun: BegunStream) -> str:
     stream, before, checkpoint = begun.stream, begun.bound, plan.config.checkpoint
     if plan.config.run.id not in (None, stream):
         raise SettingsError(
