@@ -33,7 +33,7 @@ from dptext_spark.disclosure.facts import Figures, Metrics, RunRecord
 from dptext_spark.disclosure.statement import CLEAR, Statement, bits
 from dptext_spark.errors import DataError
 from dptext_spark.model.certificate import Certificate, certify
-from dptext_spark.model.privatizer import public_example
+from dptext_spark.model.privatizer import Privatizer, public_example
 from dptext_spark.report.audits_section import attacks_on
 from dptext_spark.report.deniability_section import Deniability, Model, deniability_of
 from dptext_spark.runtime.display import Progress, counted, silent
@@ -139,8 +139,7 @@ _NO_UTILITY = (
 def gathered(
     run: RunRecord,
     *,
-    model: Model | None,
-    missing: str = "",
+    model: Model | str,
     metrics: Metrics | None = None,
     examples: Sequence[Example] = (),
     results: Sequence[AuditResult] = (),
@@ -154,8 +153,7 @@ def gathered(
 
     Args:
         run: its row.
-        model: of the run; None where it cannot be had.
-        missing: why it cannot be had.
+        model: of the run, or why it cannot be had.
         metrics: of the run, for a report that is not for sharing.
         examples: for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.facts.read_results` returns them.
@@ -167,30 +165,24 @@ def gathered(
     """
     say = progress or silent
     certificate = run.certified
-    pair: tuple[str, ...] | None = None
-    if model is not None:
-        if certificate is None:
-            certificate = certify(model.privatizer, progress=counted("certifying", say))
-        worst = None if certificate.loss is None else certificate.loss.worst
-        words = model.privatizer.vocabulary.strings()
-        # What the policy keeps is never drawn, and so loses nothing.
-        drawn = drawn_words(model.privatizer.engine)
-        if worst is not None and all(drawn[int(word)] for word in worst):
-            pair = tuple(words[int(word)].as_py() for word in worst)
-    whole = None if metrics is None else metrics.get(None, {})
     attacks: Sequence[AuditResult] = ()
-    unattacked = missing
-    if model is not None:
-        attacks, unattacked = attacks_on(model.privatizer, public, say)
+    pair = example = told = None
+    if isinstance(model, str):
+        missing = unattacked = model
+        deniable = Deniability(why_missing=missing)
+    else:
+        privatizer, missing = model.privatizer, ""
+        if certificate is None:
+            certificate = certify(privatizer, progress=counted("certifying", say))
+        pair = _worst_pair(certificate, privatizer)
+        attacks, unattacked = attacks_on(privatizer, public, say)
+        deniable = deniability_of(run.promised.epsilon, model, say)
+        example, told = public_example(privatizer), told_by(privatizer)
+    whole = None if metrics is None else metrics.get(None, {})
     shown = [result for result in results if not result.restricted or metrics is not None]
     left_out = len(results) - len(shown)
     text = f"Results that depend on the private text were left out (they are on the restricted page): {left_out}."
     withheld = text if left_out else ""
-    deniable = (
-        Deniability(why_missing=missing)
-        if model is None
-        else deniability_of(run.promised.epsilon, model, say)
-    )
     return ReportFacts(
         run=run,
         statement=_statement(run, whole, require),
@@ -208,9 +200,20 @@ def gathered(
         examples=examples,
         verdict=verdict or Verdict(),
         approval=approval or Approval(),
-        example=None if model is None else public_example(model.privatizer),
-        told=None if model is None else told_by(model.privatizer),
+        example=example,
+        told=told,
     )
+
+
+def _worst_pair(certificate: Certificate, privatizer: Privatizer) -> tuple[str, ...] | None:
+    """Return the drawn words that lose most; None where the certificate names none."""
+    worst = None if certificate.loss is None else certificate.loss.worst
+    # What the policy keeps is never drawn, and so loses nothing.
+    drawn = drawn_words(privatizer.engine)
+    if worst is None or not all(drawn[int(word)] for word in worst):
+        return None
+    words = privatizer.vocabulary.strings()
+    return tuple(words[int(word)].as_py() for word in worst)
 
 
 def _statement(

@@ -248,14 +248,13 @@ def report_facts(
             f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}. Name the folder of the "
             "run, or use --public (public=True) for a page without figures of the private text."
         )
-    model, missing = None, "The model was not examined."
+    model: Model | str = "The model was not examined."
     if options.examine:
         say("preparing the model", None)
-        model, missing = _model(record, account, say)
+        model = _model(record, account, say)
     return gathered(
         record,
         model=model,
-        missing=missing,
         metrics=metrics,
         examples=examples,
         results=results,
@@ -303,10 +302,10 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
     raise SettingsError(f"run: {what} in {folder!r}. Use latest or a run id of that table; {newest}.")
 
 
-def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:
-    """Open or compile the run's model; (None, why) where that gives nothing, or another model."""
+def _model(record: RunRecord, account: Account, say: Progress) -> Model | str:
+    """Open or compile the run's model; return why where that gives nothing, or another model."""
     if record.settings.budget is not None:
-        return None, _SEVERAL_LAWS
+        return _SEVERAL_LAWS
     made_from = record.settings.values
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
     sections["importance"] = made_from.get("importance")
@@ -315,16 +314,16 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
     if (
         record.settings.policy.providers != named
     ):  # a row may be anybody's: only settings name code that is run
-        return None, _PROVIDERS
+        return _PROVIDERS
     try:
         config = parse_model_config({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
         if config.importance is not None and (config.importance.own_data or config.importance.levels):
-            return None, _NOT_AGAIN
+            return _NOT_AGAIN
         privatizer, _ = prepare(config, say)
     except DPTextError as error:
-        return None, f"The model of the run cannot be compiled here. {error}"
+        return f"The model of the run cannot be compiled here. {error}"
     if privatizer.fingerprint != record.artifact:
-        return None, (
+        return (
             "The settings now give another model than the run's: the package or the lexicon has changed. "
             "Figures of another model would mislead."
         )
@@ -335,7 +334,7 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
     except DPTextError:
         lexicons = ()
     lexicons = for_policy(config.mechanism, lexicons, config.policy)
-    return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""
+    return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None)
 
 
 def first_pair(config: RunConfig, run_id: str, spark: SparkSession | None = None) -> Example | None:

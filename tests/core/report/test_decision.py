@@ -218,7 +218,7 @@ def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_si
     facts: ReportFacts,
 ) -> None:
     model, holds = small_model(words=60), of("names_kept", "holds")
-    internal = gathered(row(model), model=None, missing="x", metrics=METRICS, verdict=holds)
+    internal = gathered(row(model), model="x", metrics=METRICS, verdict=holds)
     assert [answer.figure for answer in decision(internal).answers] == ["not measured"] * 3
     marks = [text.markdown().count("Restricted, because") for text in (internal.statement, internal.outside)]
     assert marks == [1, 0]
@@ -226,7 +226,7 @@ def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_si
         assert page(marked).startswith("<!doctype html><!-- RESTRICTED") == restricted
     require = [named_requirement("names_kept <= 0.5", FIGURES, "a run")]
     for asked in ([], ["names_kept <= 0.5"]):
-        since = gathered(row(model, {"require": asked}), model=None, missing="x", require=require)
+        since = gathered(row(model, {"require": asked}), model="x", require=require)
         clear = since.statement.under("Released in clear")
         assert len([sentence for sentence in clear if "names_kept <= 0.5" in sentence]) == 1
 

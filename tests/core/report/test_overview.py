@@ -108,7 +108,7 @@ def named(**policy: Any) -> ReportFacts:
     record = row(small_model(words=60))
     settings = json.loads(record.config)
     settings["policy"] |= policy
-    return gathered(replace(record, config=json.dumps(settings)), model=None, missing="x", metrics=metrics)
+    return gathered(replace(record, config=json.dumps(settings)), model="x", metrics=metrics)
 
 
 LISTED = {"names": {"lists": True}}

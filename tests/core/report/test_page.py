@@ -160,7 +160,7 @@ def test_a_report_without_a_model_has_all_sections_and_what_was_told(
     model: Model, changes: dict[str, Any], shown: str
 ) -> None:
     record = row(model, **changes)
-    text = page(gathered(record, model=None, missing="the lexicon is gone."))
+    text = page(gathered(record, model="the lexicon is gone."))
     assert [heading for tag, heading in Read(text).said if tag == "h2"] == HEADINGS
     assert text.count("the lexicon is gone.") >= 3
     assert shown in text

@@ -96,8 +96,7 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
 
     results = [result_of(one) for one in (ATTACK, UTILITY, COUNTED, SAMPLED)]
     shared, whole = (
-        page(gathered(row(model), model=None, missing="x", results=results, metrics=metrics))
-        for metrics in (None, METRICS)
+        page(gathered(row(model), model="x", results=results, metrics=metrics)) for metrics in (None, METRICS)
     )
     assert ATTACK["name"] not in shared
     assert ATTACK["name"] in whole

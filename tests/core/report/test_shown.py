@@ -48,7 +48,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, str
 def test_a_notebook_shows_the_page_writes_no_file_and_says_what_is_not_for_sharing(
     shown: list[dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
 ) -> None:
-    facts = gathered(row(small_model(words=60)), model=None, missing="not examined.", **more)
+    facts = gathered(row(small_model(words=60)), model="not examined.", **more)
     dps.RunReport(facts).show()
     (html,) = (data["text/html"] for data in shown)
     before, frame, _ = html.partition("<iframe ")
@@ -65,7 +65,7 @@ def test_elsewhere_a_sentence_says_where_the_file_is(
 ) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     monkeypatch.chdir(tmp_path)
-    facts = gathered(row(small_model(words=60)), model=None, missing="not examined.")
+    facts = gathered(row(small_model(words=60)), model="not examined.")
     dps.RunReport(facts).show()
     place = tmp_path / "report-r1.html"
     assert capsys.readouterr().out == f"This is no notebook, so the report is in {place.resolve()}\n"
