@@ -232,7 +232,7 @@ def report_facts(
     session = spark or spark_session()
     say("reading the account", None)
     with reported(session):
-        record = _found(session, account, run_id)
+        record = _record_of(session, account, run_id)
         require_run(results, record.run_id)
         examples = list(pairs(session, account.config, record)) if options.with_examples else []
         metrics = None
@@ -288,7 +288,7 @@ def write_page(facts: ReportFacts, file: Path | None, restricted: Path | None = 
     return place
 
 
-def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
+def _record_of(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
     folder = f"{account.shareable}/runs"
     if run_id == LATEST:
         row = next(iter(runs.newest(spark, folder, 1, "succeeded")), None)
@@ -346,7 +346,7 @@ def first_pair(config: RunConfig, run_id: str, spark: SparkSession | None = None
     """
     session = spark or spark_session()
     with reported(session):
-        record = _found(session, Account.of(config, None), run_id)
+        record = _record_of(session, Account.of(config, None), run_id)
         return next(iter(pairs(session, config, record)), None)
 
 

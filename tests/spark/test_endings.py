@@ -59,7 +59,7 @@ class Stage:
         for name, result in steps.items():
             patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
         patch.setattr(job, "reconcile", self.step("account", SimpleNamespace(status="succeeded")))
-        granted = SimpleNamespace(cumulative="{}", again=False, found=lambda bound: "{}")
+        granted = SimpleNamespace(cumulative="{}", again=False, cumulative_with=lambda bound: "{}")
         patch.setattr(job.ledger, "reserved", lambda setup, **known: nullcontext(granted))
         patch.setattr(job, "record_units", lambda *args: None)
         patch.setattr(job.ledger, "ledger_bound", lambda *args: None)

@@ -531,7 +531,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
         say("starting Spark")
     session = spark or spark_session()
     with reported(session), step(session, say, "reading the ledger"):
-        place, book = _found(session, place, config)
+        place, book = _book_at(session, place, config)
     if book is None:
         raise SettingsError(
             f"ledger: {place!r} has no ledger. Name a ledger, its input, or the settings of a run. The ledger is the "
@@ -540,7 +540,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     return balances(book.entries, place, book.decisions)
 
 
-def _found(spark: SparkSession, place: str, config: RunConfig | None) -> tuple[str, Book | None]:
+def _book_at(spark: SparkSession, place: str, config: RunConfig | None) -> tuple[str, Book | None]:
     """Read the ledger at a place, or that of the input or of the settings there; None where there is none."""
     if config is not None:
         place = ledger_of(spark, config.input, config.ledger)

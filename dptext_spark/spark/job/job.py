@@ -253,7 +253,7 @@ def _accounted(attempt: Attempt, say: Steps) -> RunResult:
         units = record_units(plan, attempt.counts)
         bound = ledger.ledger_bound(plan, units)
         ledger.settle(reservation, SPENT, bound=bound)  # it is spent, whatever the account comes to
-        record = replace(attempt.record, cumulative=reservation.found(bound))
+        record = replace(attempt.record, cumulative=reservation.cumulative_with(bound))
         return RunResult(reconcile(replace(attempt, record=record), units, say))
 
 

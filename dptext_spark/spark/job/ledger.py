@@ -103,7 +103,7 @@ class Reservation:
         """The balance as the `runs` row holds it, JSON."""
         return json.dumps(self.balance.as_dict(), ensure_ascii=False)
 
-    def found(self, bound: RecordBound | None) -> str:
+    def cumulative_with(self, bound: RecordBound | None) -> str:
         """Return the same, with what the longest record was found to cost while the run wrote."""
         if bound is None or not self.ours:
             return self.cumulative

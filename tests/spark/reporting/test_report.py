@@ -118,8 +118,8 @@ def test_examples_need_the_runs_own_settings(spark, account: Account, config: Ru
 
 
 def test_a_model_that_is_another_now_is_left_out(spark, account: Account, monkeypatch: Any) -> None:
-    found = reporting._found
-    monkeypatch.setattr(reporting, "_found", lambda *given: replace(found(*given), artifact="another"))
+    found = reporting._record_of
+    monkeypatch.setattr(reporting, "_record_of", lambda *given: replace(found(*given), artifact="another"))
     facts = report_facts("first", account, ReportOptions(), spark)
     assert "another model" in facts.model_missing
     assert facts.worst_pair is None
