@@ -28,7 +28,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.blocks import Bar, Block, Chart, Listed, Section, Table, Text, bars, capital, pairs
+from dptext_spark.report.blocks import Bar, Block, Chart, Points, Section, Table, Text, bars, capital, pairs
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.display import Progress
 from dptext_spark.text.tokens import Reading, drawn_words, read
@@ -55,7 +55,7 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
         heading = f"{capital(one.name)}: {group.name.replace('_', ' ')}" if group.name else capital(one.name)
         table = _table(drawn)
         if min(bar.value for bar in drawn) < 0:
-            yield Listed(heading, ())
+            yield Points(heading, ())
             yield table
             continue
         shows = (
@@ -67,7 +67,7 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
         yield Chart(heading, shows, f"{read} {certain}", svg, table)
         drawable += 1
     if not drawable:
-        yield Listed(capital(one.name), (f"{intro} {sure(one)}",))
+        yield Points(capital(one.name), (f"{intro} {sure(one)}",))
     single = [(name.replace("_", " "), _figure_text(value)) for name, value in shown.singles.items()]
     if single:
         yield pairs(single)
@@ -145,7 +145,7 @@ def _beside(results: Sequence[AuditResult], against: Sequence[AuditResult]) -> I
             for figures in ({**useful, "always the commonest label": learnt.majority}, risks)
         )
         rows = (left + right for left, right in zip_longest(*sides, fillvalue=("", "")))
-        yield Listed("Usefulness beside risk", ())
+        yield Points("Usefulness beside risk", ())
         yield Table(("labels predicted", "share", "what an adversary finds", "share"), tuple(rows))
 
 

@@ -30,7 +30,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Points:
     """Sentences under a heading of their own; an empty heading is none."""
 
     heading: str
@@ -60,7 +60,7 @@ class Chart:
     kind: ClassVar[str] = "chart"
 
 
-Block = Text | Listed | Table | Chart
+Block = Text | Points | Table | Chart
 
 
 @dataclass(frozen=True)

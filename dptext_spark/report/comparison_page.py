@@ -20,7 +20,7 @@ from dptext_spark.report.blocks import (
     Block,
     Chart,
     Line,
-    Listed,
+    Points,
     Section,
     Table,
     Text,
@@ -106,7 +106,7 @@ def comparison_page(compared: Comparison) -> str:
             _section(compared, BAYES, "bayes"),
             _section(compared, CONTEXT, "context"),
             Section("points", "All that was measured", (points,), True),
-            Section("made", "How it was measured", (Listed("", tuple(sentences_of(compared))),), True),
+            Section("made", "How it was measured", (Points("", tuple(sentences_of(compared))),), True),
         ],
         lead=f"The text that each mechanism keeps, at equal success of an attack: {', '.join(names)}. ε has another "
         "meaning for each mechanism and is not compared.",
@@ -122,7 +122,7 @@ def _section(compared: Comparison, risk: str, key: str) -> Section:
     blocks: list[Block] = [Text(EXPLAINED[risk])]
     for frontier in of_risk:
         runs = runs_of(frontier) or [("", f"{NOT_REACHED} by any mechanism")]
-        blocks += [Listed(f"Best by {frontier.utility}, at each level of risk", ()), pairs(runs)]
+        blocks += [Points(f"Best by {frontier.utility}, at each level of risk", ()), pairs(runs)]
     for place, frontier in enumerate(of_risk):
         charts = -(-len(frontier.curves) // MOST_LINES)
         each = -(-len(frontier.curves) // charts)  # nine curves are five and four, not eight and one
@@ -130,7 +130,7 @@ def _section(compared: Comparison, risk: str, key: str) -> Section:
             blocks.append(_chart(frontier, frontier.curves[part : part + each], f"{key}{place}x{part}"))
     for frontier in of_risk:
         head, rows = table_of(frontier)
-        blocks += [Listed(f"{capital(frontier.utility)} at equal risk, %", ()), Table(head, tuple(rows))]
+        blocks += [Points(f"{capital(frontier.utility)} at equal risk, %", ()), Table(head, tuple(rows))]
     return Section(key, f"Risk: {risk}", tuple(blocks), True)
 
 

@@ -24,7 +24,7 @@ from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report import names_section
-from dptext_spark.report.blocks import Listed, capital
+from dptext_spark.report.blocks import Points, capital
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.requirements_section import LOOKS, Row, first_rows
 from dptext_spark.report.run_section import in_words, parts_in_clear
@@ -213,7 +213,7 @@ class Decision:
     before: tuple[tuple[bool, str], ...]
     after: tuple[tuple[bool, str], ...]
     no_example: str
-    rests: tuple[Listed, ...]
+    rests: tuple[Points, ...]
     sign: tuple[tuple[str, str], ...]
 
 
@@ -246,11 +246,11 @@ def decision(facts: ReportFacts) -> Decision:
         after=tuple((not same, text) for same, _, text in pieces if text),
         no_example="" if pieces else _NO_EXAMPLE.format(facts.model_missing or why_none),
         rests=(
-            Listed("In clear", tuple(_clear(facts))),
-            Listed("Names and identifiers", tuple(_names(facts))),
-            Listed("Spent, and what is left", tuple(_spent(facts))),
-            Listed("Key", tuple(_key(str(facts.run.key_kind)))),
-            Listed("What would change it", tuple(_changes(facts))),
+            Points("In clear", tuple(_clear(facts))),
+            Points("Names and identifiers", tuple(_names(facts))),
+            Points("Spent, and what is left", tuple(_spent(facts))),
+            Points("Key", tuple(_key(str(facts.run.key_kind)))),
+            Points("What would change it", tuple(_changes(facts))),
         ),
         sign=tuple(_sign(facts)),
     )

@@ -17,7 +17,7 @@ from dptext_spark.audit.word_figures import SmallestSet, StayRate, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.blocks import Block, Chart, Line, Listed, Section, Table, Text, histogram, lines
+from dptext_spark.report.blocks import Block, Chart, Line, Points, Section, Table, Text, histogram, lines
 from dptext_spark.rounding import digits_up, exact
 from dptext_spark.runtime.display import Progress, counted
 from dptext_spark.runtime.validation import Json
@@ -234,7 +234,7 @@ def deniability(model: Deniability, epsilon: float) -> Section:
     blocks += _curves(model.by_epsilon, exact(epsilon), model.basis_of_curves)
     if model.why_missing:
         blocks.append(Text(model.why_missing, quiet=True))
-    blocks.append(Listed("All figures, over the drawn words", ()))
+    blocks.append(Points("All figures, over the drawn words", ()))
     blocks.append(_percentiles(model.figures))
     blocks += _worst(model)
     return Section("deniability", "Plausible deniability", tuple(blocks))
@@ -337,4 +337,4 @@ def _worst(model: Deniability) -> Iterator[Block]:
             if all(figure.is_whole for figure in model.figures)
             else "The worst of these words"
         )
-        yield Listed(f"{which} (public: no text was read for them)", tuple(sentences))
+        yield Points(f"{which} (public: no text was read for them)", tuple(sentences))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from dptext_spark.config.requirements import audited
 from dptext_spark.disclosure.facts import Figures, ShownSettings
-from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
+from dptext_spark.report.blocks import Block, Points, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import percent_up
 from dptext_spark.text.names.search import KEEP, LIST_TYPES, LOCATION, MASK, PERSON, PSEUDONYM
@@ -136,25 +136,25 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
     words = stayed_words(whole)
     if words:
         missed = f"Found by {looked}. Names that they missed are not counted."
-        yield Listed("What stayed, as the run counted it", (missed,))
+        yield Points("What stayed, as the run counted it", (missed,))
         yield pairs(words)
     if any(whole.get(name) for name in LISTED):
         masked = listed_names(whole, named=named_lists)
         sentence = f"{masked}. Found by lists, without a guarantee. They do not count as words."
-        yield Listed("Names of lists", (sentence,))
+        yield Points("Names of lists", (sentence,))
     if any(whole.get(name) for name in FOUND):
         sentence = (
             f"{found_names(whole)}. Found by {finders}, without a guarantee. Missed names are not counted. Found names do not "
             "count as words."
         )
-        yield Listed("Names found", (sentence,))
+        yield Points("Names found", (sentence,))
     stayed = [
         (of_what, percent_up(share))
         for name, of_what in OF_AUDIT.items()
         if (share := audited(whole, name).value) is not None
     ]
     if stayed:
-        yield Listed("Names that stayed", ("By the newest audit of the table (dptext audit).",))
+        yield Points("Names that stayed", ("By the newest audit of the table (dptext audit).",))
         yield Table(("", "share unchanged in the table"), tuple(stayed))
 
 

@@ -15,7 +15,7 @@ from dptext_spark.disclosure.importance import in_clear, levels_of
 from dptext_spark.guarantee import Guarantee, counted
 from dptext_spark.model.certificate import LossFigure
 from dptext_spark.report import names_section
-from dptext_spark.report.blocks import Bar, Block, Chart, Listed, Section, Table, Text, Tile, bars, pairs
+from dptext_spark.report.blocks import Bar, Block, Chart, Points, Section, Table, Text, Tile, bars, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down, rounded_up
 from dptext_spark.runtime.validation import Json
@@ -205,11 +205,11 @@ def guarantee(facts: ReportFacts) -> Section:
         ("unit", promised.unit),
         ("status", promised.status),
     ]
-    blocks: list[Block] = [Text(promised.sentence), pairs(rows), Listed("Certificate", ())]
+    blocks: list[Block] = [Text(promised.sentence), pairs(rows), Points("Certificate", ())]
     if certificate is None:
         missing = Text(f"There is no certificate: {facts.model_missing}", quiet=True)
         return Section("guarantee", "Guarantee and certificate", (*blocks[:2], missing))
-    blocks[2] = Listed("Certificate", (certificate.sentence,))
+    blocks[2] = Points("Certificate", (certificate.sentence,))
     if facts.worst_pair:
         blocks.append(Text(f"The pair of words with the largest loss: {' and '.join(facts.worst_pair)}."))
     if certificate.loss is not None and promised.kind != "approx_dp":
@@ -247,7 +247,7 @@ def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
 
 def disclosure(facts: ReportFacts) -> Section:
     """Write the statement; the warnings are in the summary too."""
-    blocks: tuple[Block, ...] = tuple(Listed(*part) for part in facts.statement.sections)
+    blocks: tuple[Block, ...] = tuple(Points(*part) for part in facts.statement.sections)
     return Section("disclosure", "What is disclosed", blocks or (Text(_UNFINISHED, quiet=True),))
 
 
@@ -323,7 +323,7 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
             )),
         )  # fmt: skip
     named = sorted((name, value) for name, value in whole.items() if value is not None)
-    yield Listed("All metrics of the run", ())
+    yield Points("All metrics of the run", ())
     yield Table(("metric", "value"), tuple((name, f"{value:,.6g}") for name, value in named))
 
 
@@ -340,7 +340,7 @@ def configuration(facts: ReportFacts) -> Section:
         *((name, version) for name, version in sorted(run.made_by.items())),
     ]
     settings = tuple(flat(run.settings.values))
-    blocks = (Listed("Fingerprints", ()), pairs(prints), Listed("Settings", ()), pairs(settings))
+    blocks = (Points("Fingerprints", ()), pairs(prints), Points("Settings", ()), pairs(settings))
     return Section("configuration", "Configuration and fingerprints", blocks)
 
 
@@ -395,5 +395,5 @@ def identifiers_by_type(counts: Figures) -> Iterator[Block]:
     types = by_type(counts)
     if types:
         by = "rules and providers" if "provided" in dict(types) else "rules"
-        yield Listed(SAID, (f"Found by {by}, without a guarantee. They do not count as words.",))
+        yield Points(SAID, (f"Found by {by}, without a guarantee. They do not count as words.",))
         yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in types))

@@ -16,7 +16,7 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.word_figures import Intervals
 from dptext_spark.disclosure.facts import Metrics
 from dptext_spark.ledger.balance import Balance, Spent, Total
-from dptext_spark.report.blocks import Listed, Table, Text
+from dptext_spark.report.blocks import Points, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.names_section import names
 from dptext_spark.report.page import page
@@ -137,7 +137,7 @@ def names_of(facts: ReportFacts) -> str:
         match block:
             case Text(text):
                 lines.append(text)
-            case Listed(heading, sentences):
+            case Points(heading, sentences):
                 lines += [heading, *sentences]
             case Table():
                 lines += [" | ".join(cells) for cells in (block.head, *block.rows)]
