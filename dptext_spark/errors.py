@@ -5,13 +5,14 @@ Examples:
     ...     dp.CusText(epsilon=-1.0)
     ... except dp.errors.SettingsError as error:
     ...     print(error.exit_code, error)
-    2 mechanism.epsilon: -1.0 given; valid: ...
+    2 mechanism.epsilon: -1.0 is not valid. Choose ...
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 __all__ = [
@@ -89,11 +90,35 @@ def did_you_mean(given: object, valid: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def either(choices: Iterable[object]) -> str:
+    """Join choices as in `keep, mask or draw`."""
+    return " or ".join(", ".join(map(str, choices)).rsplit(", ", 1))
+
+
+def no_setting(field: str, given: object, valid: Iterable[str]) -> str:
+    """Word the refusal of a setting that does not exist, with the closest one suggested."""
+    names = list(valid)
+    return f"{field}: no such setting. Choose {either(names)}.{did_you_mean(given, names)}"
+
+
+@contextmanager
+def file_errors(
+    field: str, path: object, done: str = "read", error: type[DPTextError] = DataError
+) -> Iterator[None]:
+    """Raise `error` if a file cannot be read or written, or is not UTF-8."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise error(f"{field}: {str(path)!r} is not UTF-8 text. Save the file as UTF-8.") from None
+    except OSError as problem:
+        raise error(f"{field}: {str(path)!r} cannot be {done} ({problem.strerror}).") from None
+
+
 def unknown(field: str, given: object, valid: Iterable[str]) -> SettingsError:
     """Build the error for a value outside a closed set of names, with the closest one suggested."""
     names = list(valid)
     return SettingsError(
-        f"{field}: {given!r} is not known; valid: {', '.join(names)}.{did_you_mean(given, names)}"
+        f"{field}: {given!r} is not valid. Choose {either(names)}.{did_you_mean(given, names)}"
     )
 
 
@@ -102,15 +127,15 @@ def require_extra(extra: str, *modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise SettingsError(
-            f"{', '.join(missing)}: not installed. It comes with the extra [{extra}]: pip install 'dptext-spark[{extra}]'."
+            f"{', '.join(missing)}: not installed. Install the extra [{extra}]: pip install 'dptext-spark[{extra}]'."
         )
 
 
 def key_twice(columns: Sequence[str]) -> DataError:
     """Return the error for maps that Spark cannot put together again; no key is shown."""
     return DataError(
-        f"columns: {', '.join(columns)}: a map holds one key twice in a row, which Spark refuses. Valid: maps whose keys differ, "
-        "such as those of a view, or spark.sql.mapKeyDedupPolicy=LAST_WIN, which keeps the last value of a key."
+        f"columns: {', '.join(columns)}: a map has the same key twice in one row. Use maps with distinct keys, for instance "
+        "from a view. Or set spark.sql.mapKeyDedupPolicy=LAST_WIN: Spark then keeps the last value of a key."
     )
 
 
@@ -133,6 +158,6 @@ def check_schema(found: object, what: str) -> None:
     """
     if found != SCHEMA_VERSION:
         raise DataError(
-            f"{what} has {'no schema version' if found is None else f'schema version {found}'}; this dptext reads version "
-            f"{SCHEMA_VERSION}. Valid: the dptext that wrote it, or another place."
+            f"{what} has {'no schema version' if found is None else f'schema version {found}'}, but this dptext reads "
+            f"version {SCHEMA_VERSION}. Use the dptext that wrote it, or choose another place."
         )

@@ -139,11 +139,11 @@ class Guarantee(Record):
         """
         if not self.adds_up:
             raise DPTextError(
-                "guarantee: metric_dp has no bound for several draws, only ε times the sum of the distances between "
-                "their words; valid: one draw, or another kind."
+                "guarantee: metric_dp has no bound for several draws, except ε times the sum of the distances. Choose one "
+                "draw, or another kind."
             )
         if not 0 <= draws < math.inf:
-            raise DPTextError(f"draws: {draws!r} given; valid: 0 or a greater finite number.")
+            raise DPTextError(f"draws: {draws!r} is not valid. Choose 0 or a greater finite number.")
         epsilon, delta = _times(self.epsilon, draws), min(1.0, _times(self.delta, draws))
         bound = f"ε = {exact(epsilon)}"
         if self.kind == "approx_dp":

@@ -99,10 +99,10 @@ def _of_file(path: str) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) != before.st_size or _identity(now) != _identity(before):
-        raise KeyUnavailableError(f"{where} was changed or replaced while it was read; start again.")
+        raise KeyUnavailableError(f"{where} changed while it was read. Start again.")
     flaw = flaw_of(content)
     if flaw is not None:
-        raise KeyUnavailableError(f"{where} is no key: {flaw}; valid: {_RANDOM}.")
+        raise KeyUnavailableError(f"{where} is not a key: {flaw}. Choose {_RANDOM}.")
     return content
 
 
@@ -110,19 +110,19 @@ def _check_status(where: str, status: os.stat_result) -> None:
     """Refuse anything but a regular file of the caller's own, or root's, that nobody else may touch."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
-        raise KeyUnavailableError(f"{where} cannot be read as a key: it is no regular file.")
+        raise KeyUnavailableError(f"{where} is not a regular file. Choose a file.")
     if status.st_uid not in (os.geteuid(), 0):
         raise KeyUnavailableError(
-            f"{where} belongs to user {status.st_uid}, and this process runs as user {os.geteuid()}; valid: a file of the "
-            "process's own user, or of root.",
+            f"{where} belongs to user {status.st_uid}, but this process runs as user {os.geteuid()}. Choose a file of that "
+            "user or of root.",
         )
     if mode & _OTHERS:
         raise KeyUnavailableError(
-            f"{where} may be read or written by others (mode {mode:o}); use `chmod 600`."
+            f"{where}: other users can read or write it (mode {mode:o}). Use `chmod 600`."
         )
     if not KEY_BYTES <= status.st_size <= MOST_BYTES:
         raise KeyUnavailableError(
-            f"{where} holds {status.st_size} bytes; {KEY_BYTES} or more are needed, and {MOST_BYTES} at most: {_RANDOM}.",
+            f"{where} has {status.st_size} bytes. Choose a key of {KEY_BYTES} to {MOST_BYTES} bytes: {_RANDOM}.",
         )
 
 
@@ -136,14 +136,14 @@ def _of_variable(name: str) -> bytes:
     text = os.environ.get(name)
     if not text:
         raise KeyUnavailableError(
-            f"key.env: the environment variable {name!r} is not set in the driver (a run removes it when it has read it); "
-            f"valid: {KEY_BYTES} bytes or more in base64 or hex, {_MADE_BY}.",
+            f"key.env: the environment variable {name!r} is not set in the driver. Set it to {KEY_BYTES} bytes or more in "
+            f"base64 or hex, {_MADE_BY}. A run removes the variable after it has read the key.",
             "KEY_MISSING",
         )
     content = decoded(os.fsencode(text), "key.env")
     flaw = flaw_of(content)
     if flaw is not None:
-        raise KeyUnavailableError(f"key.env: {name!r} holds no key: {flaw}; valid: {_RANDOM}.")
+        raise KeyUnavailableError(f"key.env: {name!r} is not a key: {flaw}. Choose {_RANDOM}.")
     return content
 
 
@@ -156,12 +156,12 @@ def decoded(text: bytes, field: str) -> bytes:
     key_bytes = _decoded(text)
     if key_bytes is None:
         raise KeyUnavailableError(
-            f"{field}: {len(b''.join(text.split()))} characters that are no base64 and no hex given; valid: {KEY_BYTES} bytes "
-            f"or more in base64 or hex, {_MADE_BY}.",
+            f"{field}: {len(b''.join(text.split()))} characters are neither base64 nor hex. Choose {KEY_BYTES} bytes or "
+            f"more in base64 or hex, {_MADE_BY}.",
         )
     if len(key_bytes) < KEY_BYTES:
         raise KeyUnavailableError(
-            f"{field}: {len(key_bytes)} bytes given; valid: {KEY_BYTES} or more in base64 or hex, {_MADE_BY}.",
+            f"{field}: {len(key_bytes)} bytes are too few. Choose {KEY_BYTES} bytes or more in base64 or hex, {_MADE_BY}.",
         )
     return key_bytes
 
@@ -186,16 +186,16 @@ def flaw_of(content: bytes) -> str | None:
     probability below 1e-8. Longer keys have a smaller one.
     """
     if len(content) < KEY_BYTES:
-        return f"it holds {len(content)} bytes, and {KEY_BYTES} or more are needed"
+        return f"it has {len(content)} bytes, and a key needs {KEY_BYTES} or more"
     if _is_text(content):
         inside = _decoded(content)
         if inside is None or _is_spaced(content):
             return "it is text, so it is not random"
         if len(inside) < KEY_BYTES:
-            return f"its base64 or hex stands for {len(inside)} bytes, and {KEY_BYTES} or more are needed"
+            return f"its base64 or hex has {len(inside)} bytes, and a key needs {KEY_BYTES} or more"
         return flaw_of(inside)
     if len(set(content)) < DISTINCT:
-        return f"it holds fewer than {DISTINCT} different bytes, so it is not random"
+        return f"it has fewer than {DISTINCT} different bytes, so it is not random"
     if _repeats(content):
         return "its bytes repeat or count, so it is not random"
     return None
@@ -262,9 +262,7 @@ class RunKey:
         """Refuse keys that are short, or plainly not random."""
         flaw = flaw_of(self.secret)
         if flaw is not None:
-            raise SettingsError(
-                f"key: {flaw}; valid: {KEY_BYTES} random bytes or more, from `head -c {KEY_BYTES} /dev/urandom`."
-            )
+            raise SettingsError(f"key: {flaw}. Choose {_RANDOM}.")
 
     def __repr__(self) -> str:
         """Hide the secret."""
@@ -274,7 +272,7 @@ class RunKey:
         """Allow pickling unless workers read the key themselves. Unpickling does not validate again."""
         if self.source is not None:
             raise SettingsError(
-                "key: delivered by executors, so it must not travel; valid: what its `delivered` returns."
+                "key: workers read this key themselves, so that it must not be pickled. Use the result of its `delivered`."
             )
         return dict(self.__dict__)
 
@@ -358,7 +356,8 @@ def _read_at_worker(reference: KeyReference) -> RunKey:
     key = RunKey(reference.source.read(), kind=reference.source.kind, source=reference.source)
     if key.delivered() != reference:
         raise KeyUnavailableError(
-            f"key.{reference.source.kind}: another key than the driver's is there.", "KEY_DIFFERS"
+            f"key.{reference.source.kind}: the worker has another key than the driver. Give both the same key.",
+            "KEY_DIFFERS",
         )
     return key
 
@@ -516,7 +515,7 @@ def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
     """
     if values.null_count:
         raise DataError(
-            f"{scope}: the key column holds {values.null_count} NULLs in one batch; every row needs a key."
+            f"{scope}: the key column has {values.null_count} NULLs in one batch, but every row needs a key."
         )
     if pa.types.is_integer(values.type):
         plain = np.zeros((len(values), 2), np.uint64)
@@ -524,7 +523,7 @@ def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
         return encrypt(key.derive("identity", scope, "integer"), plain)
     if not is_bytes(values.type):
         raise DataError(
-            f"{scope}: a key column of type {values.type}; valid: an integer, string or binary column."
+            f"{scope}: a key column of type {values.type} is not valid. Choose an integer, string or binary column."
         )
     offsets, data = byte_view(values)
     secret = key.derive("identity", scope, "bytes", length=48)

@@ -18,7 +18,7 @@ from typing import Any
 
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.values import LONGEST, problem
-from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.errors import SettingsError, did_you_mean, either
 from dptext_spark.runtime.validation import shown
 
 Value = bool | int | float | str
@@ -40,17 +40,17 @@ def parse_condition(value: object) -> Condition | None:
         return None
     if isinstance(value, str):
         raise problem(
-            f"input.where: a text given; valid: {_MAPPING}. For all that SQL can say: a view as input.table, or "
+            f"input.where: a text is not valid. Choose {_MAPPING}. For other SQL conditions, use a view as input.table, or "
             "dps.privatize(df.where(...)) in Python."
         )
     if not isinstance(value, Mapping) or not value:
-        raise problem(f"input.where: {shown(value)} given; valid: null, or {_MAPPING}.")
+        raise problem(f"input.where: {shown(value)} is not valid. Choose null, or {_MAPPING}.")
     return {str(name): _parsed(f"input.where.{str(name)[:LONGEST]}", test) for name, test in value.items()}
 
 
 def _parsed(field: str, test: object) -> Any:
     if isinstance(test, list | tuple | Mapping) and not test:
-        raise problem(f"{field}: {shown(test)} given; valid: {_TEST}.")
+        raise problem(f"{field}: {shown(test)} is not valid. Choose {_TEST}.")
     if isinstance(test, list | tuple):
         return [_scalar(field, value) for value in test]
     if not isinstance(test, Mapping):
@@ -60,10 +60,10 @@ def _parsed(field: str, test: object) -> Any:
     }  # as other readers of YAML take it
     for name in test:
         if name not in OPERATORS:
-            valid = f"{', '.join(OPERATORS)}, and without an operator a value or a list of values"
-            raise problem(f"{field}: {shown(name)} given; valid: {valid}.")
+            valid = f"{', '.join(OPERATORS)}; without an operator, a value or a list of values"
+            raise problem(f"{field}: {shown(name)} is not valid. Choose {valid}.")
     if not isinstance(test.get("null", True), bool):
-        raise problem(f"{field}.null: {shown(test['null'])} given; valid: true or false.")
+        raise problem(f"{field}.null: {shown(test['null'])} is not valid. Choose true or false.")
     return {name: _scalar(f"{field}.{name}", value) for name, value in test.items()}
 
 
@@ -74,7 +74,7 @@ def _scalar(field: str, value: object) -> Value:
         return str(value)
     if not isinstance(value, Value):
         raise problem(
-            f"{field}: {shown(value)} given; valid: a text, a number, true or false; for NULL {_NULL}."
+            f"{field}: {shown(value)} is not valid. Choose a text, a number, true or false. For NULL, choose {_NULL}."
         )
     return value
 
@@ -96,7 +96,7 @@ def typed_condition(condition: Condition | None, schema: Any) -> Condition | Non
         field = f"input.where.{name[:LONGEST]}"
         parts, kind = column_place(name, schema)
         if spelled(parts) in typed:
-            raise SettingsError(f"{field}: the column stands there twice; valid: one entry for each column.")
+            raise SettingsError(f"{field}: this column is named twice. Name it once.")
         typed[spelled(parts)] = _typed(field, test, kind)
     return dict(sorted(typed.items()))
 
@@ -115,9 +115,9 @@ def column_place(name: str, schema: Any) -> tuple[tuple[str, ...], str]:
         names = getattr(schema, "kinds", {})
         same = [part] if part in names else [other for other in names if other.lower() == part.lower()]
         if len(same) != 1:
-            valid = f"columns: {', '.join(names)}" if names else f"no field of {spelled(parts)!r}"
+            valid = f"Choose {either(names)}." if names else f"{spelled(parts)!r} has no fields."
             raise SettingsError(
-                f"input.where.{name[:LONGEST]}: {part[:LONGEST]!r} is not in the input; {valid}.{did_you_mean(part, names)}"
+                f"input.where.{name[:LONGEST]}: {part[:LONGEST]!r} is not in the input. {valid}{did_you_mean(part, names)}"
             )
         parts, schema = (*parts, same[0]), names[same[0]]
     return parts, str(schema)
@@ -140,7 +140,7 @@ def _value(field: str, value: Value, kind: str) -> Any:
         return read(value)
     except (ValueError, ArithmeticError):
         raise SettingsError(
-            f"{field}: {shown(value)} given; valid for its type, {kind[:LONGEST]}: {valid}."
+            f"{field}: {shown(value)} is not valid for type {kind[:LONGEST]}. Choose {valid}."
         ) from None
 
 
@@ -153,7 +153,7 @@ def _reader(kind: str) -> tuple[str, Callable[[Any], Value]]:
         return "a finite number", _number
     if kind.startswith("decimal("):
         precision, scale = map(int, re.findall(r"\d+", kind))
-        valid = f"a number with at most {precision - scale} digits before its point and {scale} after it"
+        valid = f"a number with at most {precision - scale} digits before the decimal point and {scale} after"
         return valid, lambda value: _decimal(value, precision, scale)
     if kind == "boolean":
         return "true or false", lambda value: _of(value, bool)
@@ -164,7 +164,7 @@ def _reader(kind: str) -> tuple[str, Callable[[Any], Value]]:
         zone = "in UTC, or with an offset such as +01:00" if has_zone else "without a time zone"
         return f"a time such as 2026-01-31 23:59:59, {zone}", lambda value: _time(value, has_zone=has_zone)
     if kind == "string" or kind.startswith("string collate "):
-        return "a text; in YAML, what looks like a number stands in quotes", _text
+        return "a text; in YAML, put quotes around a text that looks like a number", _text
     return _NULL, _none
 
 

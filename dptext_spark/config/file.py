@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from dptext_spark.config.values import DEEPEST, MOST_BYTES, MOST_VALUES, check_at_most, check_bounded
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, file_errors
 
 # The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
 HARMLESS_OPTIONS = (
@@ -63,9 +63,9 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             where = f"line {key_node.start_mark.line + 1}"
             if not isinstance(key, str):
-                raise SettingsError(f"{where}: the name of a setting must be text, {key!r} given.")
+                raise SettingsError(f"{where}: {key!r} is not valid as the name of a setting. Choose a text.")
             if key in names:
-                raise SettingsError(f"{where}: {key!r} stands there twice; keep one.")
+                raise SettingsError(f"{where}: {key!r} is set twice. Set it once.")
             names.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -120,13 +120,11 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     Raises:
         SettingsError: the file is missing, unreadable, no YAML, no mapping, or names a setting twice.
     """
-    try:
-        with Path(path).open(encoding="utf-8-sig") as stream:
-            text = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise SettingsError(f"settings: {str(path)!r} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
+    with (
+        file_errors("settings", path, error=SettingsError),
+        Path(path).open(encoding="utf-8-sig") as stream,
+    ):
+        text = stream.read(MOST_BYTES + 1)
     try:
         check_at_most("characters", len(text), MOST_BYTES)
         settings = _parse(text)
@@ -136,15 +134,15 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SettingsError(f"settings: {str(path)!r}{where}: no valid YAML ({error.problem}).") from None
+        raise SettingsError(f"settings: {str(path)!r}{where}: not valid YAML ({error.problem}).") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SettingsError(f"settings: {str(path)!r} is no valid YAML ({type(error).__name__}).") from None
+        raise SettingsError(f"settings: {str(path)!r}: not valid YAML ({type(error).__name__}).") from None
     if settings is None:
         return {}
     if not isinstance(settings, dict):
         raise SettingsError(
-            f"settings: {str(path)!r} holds a {type(settings).__name__}; valid: a mapping with sections such as "
-            "`input:`, `columns:` and `output:`."
+            f"settings: {str(path)!r} holds a {type(settings).__name__}. Choose a file with sections such as `input:`, "
+            "`columns:` and `output:`."
         )
     return settings
 
@@ -177,11 +175,13 @@ def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str,
         names = name.strip().split(".")
         if not equals or not all(names):
             shown = repr(name.strip()) if equals else "something without '='"
-            raise SettingsError(f"--set: {shown} given; valid: a.b=value, such as mechanism.epsilon=2.")
+            raise SettingsError(
+                f"--set: {shown} is not valid. Choose a.b=value, such as mechanism.epsilon=2."
+            )
         _refuse_secret(names)
         if not text.strip():
             raise SettingsError(
-                f"--set {'.'.join(names)}: no value given; valid: a value, or null to unset it."
+                f"--set {'.'.join(names)}: no value. Add one, or use null to unset the setting."
             )
         section = merged
         for depth, part in enumerate(names[:-1], start=1):
@@ -200,14 +200,13 @@ def _refuse_secret(names: list[str]) -> None:
     """Refuse possible secrets: command lines end up in process lists and shell histories."""
     if names[0] == "key":
         raise SettingsError(
-            "--set key.*: nothing about the key is set on the command line, which process lists and shell "
-            "histories "
-            "show; name the key file in the YAML file."
+            "--set key.*: the command line cannot set a key, because process lists and shell histories show it. Name the "
+            "key file in the YAML file."
         )
     if names[:2] == ["input", "options"] and not is_harmless(".".join(names[2:])):
         raise SettingsError(
-            f"--set {'.'.join(names)}: may be a secret, which process lists and shell histories would show; valid on the "
-            f"command line: {', '.join(HARMLESS_OPTIONS)}. Set it in the YAML file, or use your platform's credentials."
+            f"--set {'.'.join(names)}: this option may be a secret, and process lists and shell histories show it. Set it "
+            f"in the YAML file, or use your platform's credentials. The command line can set {', '.join(HARMLESS_OPTIONS)}."
         )
 
 

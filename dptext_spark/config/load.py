@@ -8,7 +8,7 @@ Each `check_` function yields a sentence for each disagreement of sections, with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from dptext_spark.config.model import STREAMS, ModelConfig, RunConfig
 from dptext_spark.config.requirements import ATTACKS, FREQUENCY, contradictions
 from dptext_spark.config.sections import STYLES, Stream
 from dptext_spark.config.values import as_settings_error, check_bounded, check_left, refusal
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError, either, require_choice
 from dptext_spark.importance.budget import check_budget, check_whole_records
 from dptext_spark.importance.levels import agree, check_record_key
 from dptext_spark.mechanisms import CusText
@@ -32,15 +32,15 @@ def check_lexicons(config: ModelConfig) -> Iterable[str]:
     """Check the number of lexicons, and yield problems. With an artifact, none is needed."""
     if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
         return
-    more, allowed = len(config.lexicon.more), config.mechanism.embeddings()
-    if more + 1 in allowed:
-        return
-    preset = getattr(config.mechanism, "preset", "none")
-    name = config.mechanism.name + ("" if preset == "none" else f" with preset {preset}")
-    least, most = allowed[0] - 1, allowed[-1] - 1
-    needed = f"{least}" if least == most else f"{least} to {most}"
-    valid = f"{needed} further sources" if most else "leave it out"
-    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {needed} beside lexicon.source; valid: {valid}."
+    yield from _refusals(lambda: config.mechanism.require_lexicons(len(config.lexicon.more) + 1))
+
+
+def _refusals(check: Callable[[], object]) -> Iterator[str]:
+    """Yield the message of a check that fails."""
+    try:
+        check()
+    except SettingsError as error:
+        yield str(error)
 
 
 def check_columns(config: RunConfig) -> Iterable[str]:
@@ -49,21 +49,21 @@ def check_columns(config: RunConfig) -> Iterable[str]:
     texts, earlier = set(lowered), set[str]()
     for name, column in zip(lowered, config.columns, strict=True):
         if name in earlier:
-            yield f"columns: {column!r} is named twice."
+            yield f"columns: {column!r} is named twice. Name it once."
         earlier.add(name)
     for name in ("row_key", "record_key"):
         key = getattr(config, name)
         if key is not None and key.lower() in texts:
             yield (
-                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in the clear."
+                f"{name}: {key!r} is a text column to sanitize, but a key stays in clear. Choose another column."
             )
     others = config.output.other_columns
     for column in others if isinstance(others, tuple) else ():
         if column.lower() in texts:
-            yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
+            yield f"output.other_columns: {column!r} is already in the output, because `columns` names it. Remove it here."
     yield from _check_partitions(config, texts)
     if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
-        yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
+        yield f"columns: {list(config.columns)} is not valid with format text. Choose [value], the only column of this format."
 
 
 def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
@@ -71,9 +71,9 @@ def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
     earlier: set[str] = set()
     for column in config.output.partition_by:
         if column.lower() in texts:
-            yield f"output.partition_by: {column!r} is a text column to sanitize; valid: another, for its values name folders."
+            yield f"output.partition_by: {column!r} is a text column, but partition values name folders. Choose another column."
         if column.lower() in earlier:
-            yield f"output.partition_by: {column!r} is named twice."
+            yield f"output.partition_by: {column!r} is named twice. Name it once."
         earlier.add(column.lower())
 
 
@@ -81,7 +81,7 @@ def check_places(config: RunConfig) -> Iterable[str]:
     """Check the places of input and output, and yield problems."""
     source, target = config.input, config.output
     if source.table and target.table and same_table(source.table, target.table):
-        yield f"output.table: {target.table!r} is the input; valid: another table."
+        yield f"output.table: {target.table!r} is the input. Choose another table."
     places = {
         "input.path": source.path,
         "output.path": target.path,
@@ -95,7 +95,7 @@ def check_places(config: RunConfig) -> Iterable[str]:
     sources |= {"lexicon.prior.corpus": corpus}
     private = None if source.path is None or holds_credentials(source.path) else source.path
     if corpus is not None and private is not None and (same_path(corpus, private) or inside(corpus, private)):
-        yield f"lexicon.prior.corpus: {corpus!r} is the input, which is private; valid: a public text."
+        yield f"lexicon.prior.corpus: {corpus!r} is the input, and the input is private. Choose a public text."
     for n, embedding in enumerate(config.lexicon.more):
         sources |= {
             f"lexicon.more[{n}].source": embedding.source,
@@ -109,17 +109,17 @@ def check_places(config: RunConfig) -> Iterable[str]:
         for other, against in known[:position]:
             if same_path(path, against):
                 place = "the input" if other == "input.path" else other
-                yield f"{name}: {path!r} is {place}; valid: another place."
+                yield f"{name}: {path!r} is {place}. Choose another place."
             elif inside(path, against) or inside(against, path):
-                yield f"{name}: {path!r} and {other} {against!r} overlap; valid: separate folders."
+                yield f"{name}: {path!r} and {other} {against!r} overlap. Choose separate folders."
 
 
 def _unfit(name: str, path: str) -> Iterable[str]:
     """Check that a path is valid, wherever it leads, and yield problems."""
     if holds_credentials(path):
-        yield f"{name}: holds a password or a signature; valid: a path without; use your platform's credentials."
+        yield f"{name}: the path holds a password or a signature. Remove it, and use your platform's credentials."
     if path.startswith("~"):
-        yield f"{name}: {path!r} begins with ~, which is not expanded; valid: an absolute path."
+        yield f"{name}: {path!r} begins with ~, but dptext does not expand it. Choose an absolute path."
 
 
 def check_stream(config: RunConfig) -> Iterable[str]:
@@ -128,24 +128,24 @@ def check_stream(config: RunConfig) -> Iterable[str]:
         for name, default in Stream().model_dump().items():
             if getattr(config.stream, name) != default:
                 value = getattr(config.stream, name)
-                yield f"stream.{name}: {value!r} given with mode batch; valid: mode incremental or streaming."
+                yield f"stream.{name}: {value!r} is not valid with mode batch. Choose mode incremental or streaming."
         return
     mode, source = config.mode, config.input
     if config.row_key is None:
-        yield f"row_key: none given; mode {mode} needs a unique column, for files and the positions of rows in them change."
+        yield f"row_key: not set, but mode {mode} needs a unique column. Name one: files and row positions change in a stream."
     if source.path is not None and source.format != "delta":
-        yield f"input.format: {source.format!r} given with mode {mode}; valid: delta, which knows what was added."
+        yield f"input.format: {source.format!r} is not valid with mode {mode}. Choose delta: it records additions."
     if source.options:
-        yield f"input.options: given with mode {mode}; valid: none; the settings of `stream` say how the source is read."
+        yield f"input.options: not valid with mode {mode}. Remove it: the section `stream` has the settings for reading."
     if config.output.mode != "append":
-        yield f"output.mode: {config.output.mode!r} given with mode {mode}; valid: append."
+        yield f"output.mode: {config.output.mode!r} is not valid with mode {mode}. Choose append."
     if mode == "incremental" and config.stream.trigger is not None:
         yield (
-            f"stream.trigger: {config.stream.trigger!r} given with mode incremental, which reads what is there and ends; "
-            "valid: null, or mode streaming."
+            f"stream.trigger: {config.stream.trigger!r} is not valid with mode incremental: such a run ends by itself. "
+            "Choose null, or mode streaming."
         )
     if config.checkpoint is None:
-        yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
+        yield "stream.checkpoint: not set, but a catalog name as output.table needs it. Choose a folder."
 
 
 def check_ledger(config: RunConfig) -> Iterable[str]:
@@ -161,7 +161,7 @@ def check_ledger(config: RunConfig) -> Iterable[str]:
             continue
         beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
         if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
-            yield f"ledger.path: {path!r} and {name} {place!r} overlap; valid: separate folders."
+            yield f"ledger.path: {path!r} and {name} {place!r} overlap. Choose separate folders."
 
 
 def _is_audit_table(path: str, shareable: str) -> bool:
@@ -174,30 +174,21 @@ def check_importance(config: ModelConfig) -> Iterable[str]:
     selection = config.importance
     if selection is None:
         return
-    try:
-        agree(selection.strategy, config.consistency)
-    except SettingsError as error:
-        yield str(error)
+    yield from _refusals(lambda: agree(selection.strategy, config.consistency))
     for number, level in enumerate(selection.levels):
         try:
-            mechanism = level.drawn_by(config.mechanism)
+            level.drawn_by(config.mechanism).require_lexicons(len(config.lexicon.more) + 1)
         except SettingsError as error:
             yield f"importance.levels[{number}]: {error}"
-            continue
-        if len(config.lexicon.more) + 1 not in mechanism.embeddings():
-            yield (
-                f"importance.levels[{number}].mechanism: {mechanism.name} is compiled for another number of embeddings than "
-                f"lexicon.source with lexicon.more ({len(config.lexicon.more) + 1}); valid: mechanisms for the same lexicons."
-            )
     if selection.own_data and config.run.artifact is not None:
         yield (
-            "importance.corpus: none given with run.artifact, but what is counted in the run's own texts is part of the model; "
-            "valid: a text file, or run.artifact: null."
+            "importance.corpus: not set, but run.artifact is. Counts of the run's own texts would be part of the model. "
+            "Choose a text file, or run.artifact: null."
         )
     for name in ("corpus", "model"):
         place = getattr(selection, name)
         if place is not None and holds_credentials(place):
-            yield f"importance.{name}: holds a password or a signature; valid: a path without."
+            yield f"importance.{name}: the path holds a password or a signature. Remove it, and use your platform's credentials."
 
 
 def check_fluent(config: ModelConfig) -> Iterable[str]:
@@ -208,22 +199,19 @@ def check_fluent(config: ModelConfig) -> Iterable[str]:
     except SettingsError:
         return  # said of the levels
     if any(mechanism.reads_context for mechanism in mechanisms):
-        try:
-            check_context(config.consistency, 1 if selection is None else len(mechanisms))
-        except SettingsError as error:
-            yield str(error)
+        levels = 1 if selection is None else len(mechanisms)
+        yield from _refusals(lambda: check_context(config.consistency, levels))
 
 
 def check_budgets(config: ModelConfig) -> Iterable[str]:
     """Yield conflicts with a budget: importance, dataset level, fluent draws, records of several rows."""
     if config.budget is None:
         return
-    try:
-        check_budget(config.mechanism, config.policy, config.consistency, config.importance)
-        if isinstance(config, RunConfig):
-            check_whole_records(config.row_key, config.record_key)
-    except SettingsError as error:
-        yield str(error)
+    yield from _refusals(
+        lambda: check_budget(config.mechanism, config.policy, config.consistency, config.importance)
+    )
+    if isinstance(config, RunConfig):
+        yield from _refusals(lambda: check_whole_records(config.row_key, config.record_key))
 
 
 def check_rows(config: RunConfig) -> Iterable[str]:
@@ -231,46 +219,40 @@ def check_rows(config: RunConfig) -> Iterable[str]:
     selection = config.importance
     if selection is None:
         return
-    try:
-        check_record_key(config.consistency, config.row_key, config.record_key)
-    except SettingsError as error:
-        yield str(error)
+    yield from _refusals(lambda: check_record_key(config.consistency, config.row_key, config.record_key))
     if selection.own_data and config.is_stream:
         yield (
-            f"importance.corpus: none given with mode {config.mode}, whose texts are not all known when it begins; valid: a text "
-            "file, a document a line."
+            f"importance.corpus: not set, but mode {config.mode} cannot count all texts beforehand. Choose a text file with "
+            "one document a line."
         )
     if not selection.weights:
         return
     if len(selection.weights) != len(config.columns):
         yield (
-            f"importance.weights: {len(selection.weights)} given for {len(config.columns)} text columns; valid: one for each, in "
-            "the order of columns."
+            f"importance.weights: {len(selection.weights)} columns are not valid for {len(config.columns)} text columns. "
+            "Name one for each, in the order of `columns`."
         )
     lowered = {column.lower() for column in config.columns}
     for column in config.columns:
         if len(parts_of(column) or (column,)) > 1:
-            yield f"columns: {column!r} is nested, and given with importance.weights; valid with it: columns of one text a row."
+            yield f"columns: {column!r} is nested and not valid with importance.weights. Choose columns with one text a row."
     for name in selection.weights:
         if name.lower() in lowered:
-            yield f"importance.weights: {name!r} is a text column; valid: a column of lists of numbers."
+            yield f"importance.weights: {name!r} is a text column. Choose a column of lists of numbers."
 
 
 def check_required(config: RunConfig) -> Iterable[str]:
     """Yield requirements that no table can meet, and those of a figure that nobody measures with these settings."""
     for cap, floor in contradictions(config.require):
-        yield f"require: {cap!r} and {floor!r} given, which nothing can meet together; valid: limits that leave a value."
+        yield f"require: {cap!r} and {floor!r} contradict each other. Change one of these limits."
     figures = dict.fromkeys(requirement.subject for requirement in config.require)
     for name in figures:
         if name in ATTACKS and config.importance is not None:
-            yield (
-                f"require: {name!r} is not measured with importance, for nobody knows which words were drawn; valid: leave it "
-                "out."
-            )
+            yield f"require: {name!r} is not measured with importance: the drawn words are not known. Remove it."
         if name in FREQUENCY and config.consistency != "dataset":
-            yield f"require: {name!r} is measured at level dataset only; valid: leave it out, or consistency: dataset."
+            yield f"require: {name!r} is measured at level dataset only. Remove it, or choose consistency: dataset."
         if name == "record_epsilon" and config.consistency == "dataset":
-            yield f"require: {name!r} is not defined at level dataset, where all records share the draws; valid: leave it out."
+            yield f"require: {name!r} is not defined at level dataset, because all records share the draws. Remove it."
 
 
 def require_lasting(kind: str, mode: str) -> None:
@@ -281,8 +263,8 @@ def require_lasting(kind: str, mode: str) -> None:
     """
     if kind == "os":
         raise SettingsError(
-            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
-            "interrupted micro-batch could not be repeated with the same draws."
+            f"key: not set, but mode {mode} needs a key that outlives the run. Set key.file, key.env or key.secret. "
+            "Otherwise an interrupted micro-batch could not repeat its draws."
         )
 
 
@@ -371,13 +353,15 @@ def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
         and sections["mechanism"]["name"] != CusText.name
     ):
         raise SettingsError(
-            f"mechanism.name: none given with style {style!r}, whose mechanism {sections['mechanism']['name']!r} this section "
-            f"replaces; valid: mechanism with its name, or style: {STYLES[0]}."
+            f"mechanism.name: not set, but this section replaces mechanism {sections['mechanism']['name']!r} of style "
+            f"{style!r}. Set the mechanism's name, or choose style: {STYLES[0]}."
         )
     try:
         return _agreeing(_validated(kind, _merged(sections, settings)))
     except SettingsError as error:
-        without, decided = _refused(kind, settings), settings.get("mechanism") is None
+        plain = {**settings, "style": None}
+        without = "".join(_refusals(lambda: _agreeing(_validated(kind, plain))))
+        decided = settings.get("mechanism") is None
         new = [
             line.strip() not in without or (decided and "mechanism" in line)
             for line in str(error).splitlines()
@@ -393,8 +377,8 @@ def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
             [*(f"{name}: {sections[name]}" for name in own), *({"mechanism"} if decided else ()), "policy"]
         )
         raise SettingsError(
-            f"{error}\n  This does not go with style {style!r}, which decides what the settings do not name: {decisions}. Valid: "
-            f"these by name, or another style of {', '.join(STYLES)}."
+            f"{error}\n  This conflicts with style {style!r}. It sets each setting that you do not name: {decisions}. Name "
+            f"these settings, or choose another style: {either(STYLES)}."
         ) from None
 
 
@@ -409,15 +393,6 @@ def _merged(sections: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
         if name not in WHOLE and all(isinstance(section, Mapping) for section in both):
             merged[name] = _merged(*both)
     return merged
-
-
-def _refused(kind: type[C], settings: Mapping[str, Any]) -> str:
-    """Return the reason to refuse settings without their style; an empty text if they are valid."""
-    try:
-        _agreeing(_validated(kind, {**settings, "style": None}))
-    except SettingsError as error:
-        return str(error)
-    return ""
 
 
 def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:

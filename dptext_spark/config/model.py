@@ -56,7 +56,7 @@ TRIGGER = "10 seconds"  # of streaming, where none is named
 
 def other_lexicon(then: int, now: int) -> str:
     """Describe a change of the packaged lexicon and its consequences."""
-    return f"lexicon.version ({then} then, {now} now): the packaged lexicon was changed, and the same key gives other draws since"
+    return f"lexicon.version ({then} then, {now} now): the packaged lexicon has changed, so that the same key gives other draws"
 
 
 def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str, ...] | None:
@@ -191,7 +191,7 @@ class RunConfig(ModelConfig):
         """Refuse settings that are made by hand: no style was merged with them, and no row key asked for."""
         if info.context is None:
             raise SettingsError(
-                "RunConfig: made by hand, without a style and without the checks of settings; valid: load_config(FILE, "
+                "RunConfig: built directly, without a style and without the checks of the settings. Use load_config(FILE, "
                 "OVERRIDES), or load_config(overrides=[...]) without a file."
             )
         return given

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass
 from typing import Generic, Literal, TypeVar
 
-from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.errors import SettingsError, did_you_mean, either
 from dptext_spark.rounding import exact, round_conservatively
 from dptext_spark.runtime.validation import Json
 
@@ -257,7 +257,7 @@ class Requirement(Generic[Subject]):
         number = _number(match.group(3)) if match else None
         subject = read(match.group(1)) if match and number is not None else None
         if match is None or number is None or subject is None:
-            raise SettingsError(f"{field}: {text!r} given; valid: {valid}.")
+            raise SettingsError(f"{field}: {text!r} is not valid. Choose {valid}.")
         return Requirement(subject, match.group(2), number)
 
     def __str__(self) -> str:
@@ -299,22 +299,22 @@ def named_requirement(
         if re.fullmatch(r"\w+", name) is None:
             return None
         raise SettingsError(
-            f"{field}: {name!r} is no figure of {whose}.{did_you_mean(name, names)} Valid: {', '.join(names)}."
+            f"{field}: {name!r} is not a figure of {whose}. Choose {either(names)}.{did_you_mean(name, names)}"
         )
 
     requirement = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
     most = greatest(requirement.subject)
     if most is not None and requirement.limit > most:
         raise SettingsError(
-            f"{field}: {text!r} given, and {requirement.subject} is never above {most:g}; valid: a limit of at most {most:g}"
-            f"{', 0.4 for 40 per cent' if most == 1 else ''}."
+            f"{field}: {text!r} is not valid: {requirement.subject} is never above {most:g}. Choose a limit of at most "
+            f"{most:g}{', such as 0.4 for 40 per cent' if most == 1 else ''}."
         )
     least = smallest(requirement.subject)
     if least is not None and (
         requirement.limit < least or (requirement.limit == least and requirement.relation == "<")
     ):
         raise SettingsError(
-            f"{field}: {text!r} given, and {requirement.subject} is never below {least:g}; valid: a limit that it can meet."
+            f"{field}: {text!r} is not valid: {requirement.subject} is never below {least:g}. Choose a greater limit."
         )
     return requirement
 

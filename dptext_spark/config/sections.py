@@ -35,6 +35,9 @@ from dptext_spark.runtime.validation import invalid, valid
 
 STYLES = ("balanced", "strict", "papers")  # each a file of conf/; the first is the default
 LONGEST_SAID = 300  # characters of purpose and people in a report
+_UNREADABLE = (
+    "key.deliver: executors needs a key that workers can read. Set key.file or key.env, or choose closure."
+)
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
 Place = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]
@@ -102,7 +105,8 @@ class Input(Section):
         mode = next((name for name in self.options if name.lower() == "mode"), None)
         if mode is not None and self.format not in ("csv", "tsv", "json"):
             raise problem(
-                f"input.options.{mode}: given with format {self.format}, whose records all fit; valid with csv, tsv and json."
+                f"input.options.{mode}: not valid with format {self.format}, because all its records fit. Choose csv, tsv "
+                "or json, or remove it."
             )
         return self
 
@@ -120,7 +124,8 @@ class Embedding(Section):
         limits = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
         if limits and (self.source == PACKAGED or Path(self.source).is_dir()):
             raise problem(
-                f"lexicon: {limits[0]} cuts a file while it is read, but source {self.source!r} is no file; valid there: null."
+                f"lexicon: {limits[0]} limits a file while it is read, but source {self.source!r} is not a file. Set it to "
+                "null."
             )
         return self
 
@@ -152,12 +157,12 @@ class LexiconSource(Embedding):
     def _is_the_version(self) -> LexiconSource:
         if self.version is not None and not self.is_packaged:
             raise problem(
-                f"lexicon.version: {self.version} given, but the packaged lexicon is not used; valid: null."
+                f"lexicon.version: {self.version} is not valid without the packaged lexicon. Set it to null."
             )
         if self.version not in (None, PACKAGED_VERSION):
             raise problem(
-                f"lexicon.version: {self.version} given, but this package holds version {PACKAGED_VERSION} of its lexicon; "
-                f"valid: null, or {PACKAGED_VERSION}."
+                f"lexicon.version: {self.version} is not valid: this package has version {PACKAGED_VERSION} of its lexicon. "
+                f"Choose null or {PACKAGED_VERSION}."
             )
         object.__setattr__(self, "version", PACKAGED_VERSION if self.is_packaged else None)
         return self
@@ -201,16 +206,9 @@ class Key(Section):
     def _one_source(self) -> Key:
         sources = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
         if len(sources) > 1:
-            raise problem(f"key: {' and '.join(sources)} given; valid: one of file, env, secret.")
+            raise problem(f"key: {' and '.join(sources)} are set. Choose one of file, env and secret.")
         if self.deliver == "executors" and self.kind not in ("file", "env"):
-            which = (
-                "key.secret, which workers cannot ask for"
-                if self.secret
-                else "no key that workers could read"
-            )
-            raise problem(
-                f"key.deliver: executors given with {which}; valid there: key.file or key.env, or key.deliver: closure."
-            )
+            raise problem(_UNREADABLE)
         return self
 
     @property
@@ -239,10 +237,7 @@ def refuse_given(key: Key, given: RunKey | None) -> None:
         SettingsError: the settings ask for that.
     """
     if given is not None and key.deliver == "executors":
-        raise SettingsError(
-            "key.deliver: executors given with a key of the calling program, which workers cannot read; valid: the key of the "
-            "settings (key.file or key.env), or key.deliver=closure."
-        )
+        raise SettingsError(_UNREADABLE)
 
 
 def taken(key: Key) -> RunKey | None:
@@ -283,7 +278,8 @@ class Run(Section):
     def _names_what_is_expected(self) -> Run:
         if self.artifact_fingerprint is not None and self.artifact is None:
             raise problem(
-                "run.artifact_fingerprint: given, but no run.artifact whose model it could name; valid: null."
+                "run.artifact_fingerprint: set without run.artifact. Name the model in run.artifact, or set the "
+                "fingerprint to null."
             )
         return self
 
@@ -335,12 +331,12 @@ class Approval(Section):
             return self
         if self.expires < today:
             raise problem(
-                f"approval.expires: {self.expires} given, and it is {today} (UTC): the approval has expired; valid: a day that "
-                "is not over, or null."
+                f"approval.expires: {self.expires} is in the past: today is {today} (UTC), and the approval has expired. "
+                "Choose a later day, or null."
             )
         if self.date is not None and self.date > self.expires:
             raise problem(
-                f"approval.date: {self.date} given, after approval.expires {self.expires}; valid: that day or one before."
+                f"approval.date: {self.date} is after approval.expires {self.expires}. Choose that day or an earlier one."
             )
         return self
 
@@ -376,15 +372,15 @@ class Ledger(Section):
     @model_validator(mode="after")
     def _one_place(self) -> Ledger:
         if self.path is not None and self.table is not None:
-            raise problem("ledger: path and table given; valid: one of them, or neither.")
+            raise problem("ledger: path and table are both set. Choose one of them, or neither.")
         return self
 
     @model_validator(mode="after")
     def _raises_to_something(self) -> Ledger:
         if self.raise_limit is not None and self.limit is None:
             raise problem(
-                "ledger.raise_limit: given, but there is no ledger.limit to raise it to; valid: null, or the reason beside "
-                "a ledger.limit."
+                "ledger.raise_limit: set without ledger.limit, so that there is no limit to raise. Set ledger.limit, or "
+                "remove the reason."
             )
         return self
 

@@ -16,7 +16,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import COUNTED
 from dptext_spark.config.sections import STYLES
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError, file_errors, require_choice
 from dptext_spark.runtime.paths import folder_of
 
 SAID = {
@@ -209,11 +209,11 @@ def refuse_existing(file: Path) -> None:
     """
     if file.exists() or file.is_symlink():
         raise SettingsError(
-            f"--to: {str(file)!r} is there already; valid: another name, for nothing is overwritten."
+            f"--to: {str(file)!r} exists, and dptext overwrites no file. Choose another name."
         )
     if not file.parent.is_dir():
         raise SettingsError(
-            f"--to: the folder {str(file.parent)!r} is not there; valid: a file in a folder that is."
+            f"--to: the folder {str(file.parent)!r} does not exist. Choose an existing folder."
         )
 
 
@@ -223,13 +223,9 @@ def write_new(file: Path, text: str) -> None:
     Raises:
         SettingsError: it is there, or cannot be written.
     """
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        refuse_existing(file)
-    except OSError as error:
-        raise SettingsError(f"--to: {str(file)!r} cannot be written ({error.strerror}).") from None
+    refuse_existing(file)
+    with file_errors("--to", file, "written", SettingsError), file.open("x", encoding="utf-8") as out:
+        out.write(text)
 
 
 def file_of_style(given: Path) -> Path:

@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.requirements import FIGURES, Requirement, named_requirement
-from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.errors import SettingsError, file_errors, no_setting
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
@@ -66,7 +66,7 @@ def check_bounded(settings: object) -> None:
 def check_at_most(what: str, given: int, most: int) -> None:
     """Raise :class:`SettingsError` where there are more than `most`."""
     if given > most:
-        raise SettingsError(f"settings: {given:,} {what} given, or more; valid: at most {most:,}.")
+        raise SettingsError(f"settings: {given:,} or more {what}. Use at most {most:,}.")
 
 
 # Settings without a default: their form in the file and on the command line.
@@ -79,7 +79,7 @@ _NO_PLACE = "no_place"
 # Settings that left, by their paths, with their replacements.
 _LEFT = {
     "policy.segment": "put spaces between the words of such texts before the run",
-    "ledger.limit_record": "set budget.record, which bounds what a run spends on a record, and ledger.limit",
+    "ledger.limit_record": "set budget.record, the limit of a record in one run, and ledger.limit",
 }
 IN_POLICY = ("lists", "allow_unknown")  # fields that settings name in the section `policy`
 LONGEST = 200  # characters of a name that is shown
@@ -103,7 +103,9 @@ def check_left(settings: Mapping[str, Any]) -> None:
         SettingsError: names each with its replacement.
     """
     lines = [
-        f"{path}: no such setting; {instead}." for path, instead in _LEFT.items() if _has(settings, path)
+        f"{path}: no such setting. Instead, {instead}."
+        for path, instead in _LEFT.items()
+        if _has(settings, path)
     ]
     if lines:
         raise refusal(lines)
@@ -154,7 +156,7 @@ def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
     more = [f"and {left:,} more."] if left > 0 else []
     count = len(lines) + max(left, 0)
     return SettingsError(
-        f"{count:,} settings are not right:\n" + "\n".join(f"  {line}" for line in [*lines, *more])
+        f"{count:,} settings are not valid:\n" + "\n".join(f"  {line}" for line in [*lines, *more])
     )
 
 
@@ -167,17 +169,17 @@ def _message(problem: ErrorDetails, model: type[BaseModel]) -> str:
         field = f"policy.{field}"
     field = field if len(field) <= LONGEST else f"{field[:LONGEST]}..."
     if kind == "missing":
-        return f"{field}: missing; it has no default.{example_of(field)}"
+        return f"{field}: not set, and it has no default.{example_of(field)}"
     if kind == "extra_forbidden":
         *path, name = map(str, problem["loc"])
         names = _fields(model, path)
-        return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+        return no_setting(field, name, names)
     shown_value = shown(problem["input"])
     if _HIDDEN.search(field):
         shown_value = "a value that is not shown"
     elif kind == "too_long":
         shown_value = f"{context['actual_length']:,}"
-    return f"{field}: {shown_value} given; valid: {needed(problem)}"
+    return f"{field}: {shown_value} is not valid. Choose {needed(problem)}"
 
 
 def example_of(field: str) -> str:
@@ -201,11 +203,10 @@ def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
 def _all_absent(names: Sequence[str]) -> str:
     """Name all missing settings in one sentence, with their forms."""
     settings = [_EXAMPLES[name][1].partition("=")[0] for name in names]
-    listed = f"{', '.join(settings[:-1])} and {settings[-1]}"
     flags = " ".join(f"--set {_EXAMPLES[name][1]}" for name in names)
     return (
-        f"{listed}: missing; they have no default. For example {flags}, or the same in the file; `dptext start TABLE` writes one "
-        "for a table, in a style."
+        f"{', '.join(settings[:-1])} and {settings[-1]}: not set, and they have no default. For example, use {flags}. "
+        "`dptext start TABLE` writes a settings file for a table."
     )
 
 
@@ -249,7 +250,7 @@ def _mapping(field: str, value: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise problem(f"{field}: {shown(value)} given; valid: a section (a mapping).")
+        raise problem(f"{field}: {shown(value)} is not valid. Choose a section (a mapping).")
     return dict(value)
 
 
@@ -266,12 +267,10 @@ def parse_mechanism(value: object) -> Mechanism:
     kind = _safely(lambda: mechanism_named("mechanism.name", name))
     if "remap" in section and "remap" not in parameters_of(kind):
         if section["remap"] != "none":
-            able = ", ".join(
-                mechanism for mechanism, each in MECHANISMS.items() if "remap" in parameters_of(each)
-            )
+            able = [name for name in MECHANISMS if "remap" in parameters_of(MECHANISMS[name])]
             raise problem(
-                f"mechanism.remap: {shown(section['remap'])} given with {kind.name}, which has no law that could be "
-                f"remapped; valid with it: none, and with {able}: none or bayes."
+                f"mechanism.remap: {shown(section['remap'])} is not valid with {kind.name}, because its law cannot be "
+                f"remapped. Choose none, or a mechanism with remap: {', '.join(able)}."
             )
         del section["remap"]
     for field, parameter in parameters_of(kind).items():
@@ -314,7 +313,7 @@ def parse_budget(value: object) -> Budget | None:
         return value
     section = _mapping("budget", value)
     if section.get("record") is None:
-        raise problem("budget.record: none given; valid: a finite number above 0.")
+        raise problem("budget.record: not set. Choose a finite number above 0.")
     return _build("budget", Budget, section)
 
 
@@ -323,9 +322,9 @@ def of_runs_apart(values: object) -> object:
     if not isinstance(values, Mapping):
         return values
     if "lists" in values and not isinstance(values["lists"], ListSources):
-        raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
+        raise problem("lists: no such setting. Choose policy.mask or policy.keep.")
     if ALLOW_UNKNOWN in values:
-        raise problem(f"{ALLOW_UNKNOWN}: no such setting; valid: policy.{ALLOW_UNKNOWN}.")
+        raise problem(f"{ALLOW_UNKNOWN}: no such setting. Choose policy.{ALLOW_UNKNOWN}.")
     if not isinstance(values.get("policy"), Mapping):
         return values
     policy = dict(values["policy"])
@@ -339,7 +338,7 @@ def parse_lists(value: object) -> ListSources:
     if isinstance(value, ListSources):
         return value
     if not isinstance(value, Mapping):
-        raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
+        raise problem("lists: no such setting. Choose policy.mask or policy.keep.")
     sources: dict[str, tuple[ListSource, ...]] = {}
     for name, some in value.items():
         field = f"policy.{name}"
@@ -347,7 +346,7 @@ def parse_lists(value: object) -> ListSources:
             continue
         if not isinstance(some, list | tuple):
             raise problem(
-                f"{field}: {shown(some)} given; valid: a list of sections with file, table and column."
+                f"{field}: {shown(some)} is not valid. Choose a list of sections with file, table and column."
             )
         valid = (*FIELDS, *(REPLACING if name == "mask" else ()))
         sources[name] = tuple(
@@ -362,12 +361,11 @@ def _list_source(field: str, value: object, valid: tuple[str, ...]) -> ListSourc
     if others and others[0] in REPLACING:
         raise problem(replaces_nothing(field, others[0]))
     if others:
-        raise problem(
-            f"{field}.{others[0][:LONGEST]}: no such setting; valid here: {', '.join(valid)}.{did_you_mean(others[0], valid)}"
-        )
+        raise problem(no_setting(f"{field}.{others[0][:LONGEST]}", others[0], valid))
     if isinstance(section.get("table"), str) and not TABLE.fullmatch(section["table"]):
         raise problem(
-            f"{field}.table: {shown(section['table'])} given; valid: catalog.schema.table, unusual names in back-ticks."
+            f"{field}.table: {shown(section['table'])} is not valid. Choose catalog.schema.table, with back-ticks around "
+            "unusual names."
         )
     try:
         return ListSource(**{name: option for name, option in section.items() if option is not None})
@@ -392,12 +390,9 @@ def _level(number: int, value: object) -> Level:
 def _build(field: str, kind: type[T], given: dict[str, Any], also: tuple[str, ...] = ()) -> T:
     names = [*also, *(entry.name for entry in fields(cast(Any, kind)))]
     others = [name for name in given if name not in names]
-    problems = [
-        f"{field}.{name[:LONGEST]}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
-        for name in others[:MOST_SHOWN]
-    ]
+    problems = [no_setting(f"{field}.{name[:LONGEST]}", name, names) for name in others[:MOST_SHOWN]]
     if len(others) > MOST_SHOWN:
-        problems.append(f"{field}: {len(others) - MOST_SHOWN:,} more names that are no settings.")
+        problems.append(f"{field}: {len(others) - MOST_SHOWN:,} more names are no settings.")
     try:
         built = kind(**{name: value for name, value in given.items() if name in names})
     except SettingsError as error:
@@ -411,23 +406,19 @@ def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
     """Read the words of `{file: path}`. A line that begins with # is a word, too: some tokenizers make such words."""
     for name in value:
         if name != "file":
-            raise problem(f"{field}.{name}: no such setting; valid here: file.{did_you_mean(name, ['file'])}")
+            raise problem(no_setting(f"{field}.{name}", name, ["file"]))
     path = value.get("file")
     if not isinstance(path, str) or not path:
         raise problem(
-            f"{field}.file: {shown(path)} given; valid: the path of a text file (UTF-8) with a word a line."
+            f"{field}.file: {shown(path)} is not valid. Choose the path of a text file (UTF-8) with one word a line."
         )
     return _safely(lambda: read_lines(f"{field}.file", path))
 
 
 def read_lines(field: str, path: str) -> tuple[str, ...]:
     """Read the lines of a text file, stripped and without blank ones."""
-    try:
+    with file_errors(field, path, error=SettingsError):
         text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SettingsError(f"{field}: {path!r} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{field}: {path!r} is no UTF-8 text.") from None
     return tuple(line for line in map(str.strip, text.splitlines()) if line)
 
 
@@ -437,15 +428,17 @@ def parse_options(value: object) -> dict[str, str]:
     for name, option in options.items():
         if not isinstance(option, str | int | float | bool):
             kind = type(option).__name__
-            raise problem(f"input.options.{name}: a {kind} given; valid: a text, a number, true or false.")
+            raise problem(
+                f"input.options.{name}: a {kind} is not valid. Choose a text, a number, true or false."
+            )
         if name.lower() in RESERVED_OPTIONS:
-            raise problem(f"input.options.{name}: the run sets this option itself; leave it out.")
+            raise problem(f"input.options.{name}: the run sets this option itself. Remove it.")
         if name.lower() in ("header", "multiline") and str(option).lower() not in ("true", "false"):
-            raise problem(f"input.options.{name}: {shown(option)} given; valid: true or false.")
+            raise problem(f"input.options.{name}: {shown(option)} is not valid. Choose true or false.")
         if name.lower() == "mode" and str(option).upper() != "PERMISSIVE":
             raise problem(
-                f"input.options.{name}: {shown(option)} given; valid: PERMISSIVE, which releases records that do not fit their "
-                "columns, or leave it out, and the run refuses them."
+                f"input.options.{name}: {shown(option)} is not valid. Choose PERMISSIVE, which also releases records that "
+                "do not fit their columns. Or remove it: the run then refuses such records."
             )
     texts = {name: str(option) for name, option in options.items()}
     return {name: text.lower() if isinstance(options[name], bool) else text for name, text in texts.items()}
@@ -462,9 +455,9 @@ def parse_table(value: object) -> object:
     """Check the form of a catalog name."""
     if isinstance(value, str):
         if re.match(r"(?i)(delta|parquet|csv|json|text)\.`", value):
-            raise invalid("a catalog name; set `path` for a path")
+            raise invalid("a catalog name; for a path, set `path`")
         if not TABLE.fullmatch(value):
-            raise invalid("catalog.schema.table, unusual names in back-ticks")
+            raise invalid("catalog.schema.table, with back-ticks around unusual names")
     return value
 
 
@@ -484,7 +477,7 @@ def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
         raise problem(
-            f"require: {shown(value)} given; valid: a list of requirements, such as 'names_kept <= 0.02'."
+            f"require: {shown(value)} is not valid. Choose a list of requirements, such as 'names_kept <= 0.02'."
         )
     return tuple(
         _safely(partial(named_requirement, text, FIGURES, "a run or of its table", f"require[{n}]"))
@@ -498,10 +491,10 @@ def parse_row_key(value: object) -> object:
         if dict(value) == {"none": "accept"}:
             return None
         raise problem(
-            f"row_key: {shown(dict(value)) if value else 'none'} given, and an audit needs a unique column that joins the table "
-            "to its source; valid: its name, such as `row_key: id` (`dptext start TABLE` looks for it; docs/guide/start says how "
-            "to give a table one), or `row_key: {none: accept}` (--set row_key.none=accept), by which you accept that the table "
-            "cannot be audited later."
+            f"row_key: {f'{shown(dict(value))} is not valid' if value else 'not set'}. Name a unique column, because an "
+            "audit joins the table to its source by that column. `dptext start TABLE` looks for one, and docs/guide/start "
+            "shows how to add one. If you have none, choose `row_key: {none: accept}` (--set row_key.none=accept). "
+            "Nobody can then audit the table later."
         )
     return value
 
@@ -516,8 +509,6 @@ def parse_sources(value: object) -> object:
 def check_one_place(section: str, path: object, table: object) -> None:
     """Refuse a place that is named twice or not at all."""
     if path is None and table is None:
-        raise no_place(
-            f"{section}: neither of path and table given; valid: exactly one.{example_of(section)}"
-        )
+        raise no_place(f"{section}: neither path nor table is set. Set one of them.{example_of(section)}")
     if path is not None and table is not None:
-        raise problem(f"{section}: both of path and table given; valid: exactly one.")
+        raise problem(f"{section}: path and table are both set. Set one of them.")

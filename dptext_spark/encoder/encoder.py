@@ -208,7 +208,7 @@ class Running:
         from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
         if kind == "masked" and not model.sizes.head:
-            raise DataError("masked model: it was read without the weights that guess masked words.")
+            raise DataError("masked model: it was read without the weights for masked words.")
         self.kind = kind
         self._weights = {_plain(name): weight for name, weight in model.named().items()}
         options = SessionOptions()
@@ -259,7 +259,8 @@ class Encoder:
         self.tokenizer = Tokenizer(model.tokenizer.tobytes().decode())
         if self.tokenizer.most >= model.sizes.words:
             raise DataError(
-                f"encoder: its tokenizer has the id {self.tokenizer.most:,}; valid: below {model.sizes.words:,} (its sub-words)."
+                f"encoder: its tokenizer has the id {self.tokenizer.most:,}. Choose ids below {model.sizes.words:,}, the "
+                "number of its sub-words."
             )
         self._threads = threads
         self._running: dict[Kind, Running] = {}

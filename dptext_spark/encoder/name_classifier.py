@@ -43,7 +43,7 @@ import pyarrow as pa
 from dptext_spark.arrays import F64, I64, U8, Bools, read_only
 from dptext_spark.encoder.sub_words import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.encoder.weights import CONFIG, MODULES, package_places, read_json
-from dptext_spark.errors import DataError, SettingsError, require_extra
+from dptext_spark.errors import DataError, SettingsError, either, require_extra
 from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, scan_word, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.validation import Record
@@ -119,9 +119,9 @@ def labels_of(id2label: object) -> tuple[str, ...]:
     names = [match[1] for label in labels if isinstance(label, str) and (match := _LABEL.fullmatch(label))]
     if len(names) < len(labels) or OUTSIDE not in labels or not any(map(type_of, names)):
         raise SettingsError(
-            f"{FIELD}: id2label of {CONFIG} has {len(names)} labels for {len(labels)} ids, {labels.count(OUTSIDE)} of them "
-            f"{OUTSIDE}, and {sum(map(bool, map(type_of, names)))} of persons or places; valid: a label for each id from 0, "
-            f"{OUTSIDE} for words that are no name, and PER, GIVEN_NAME, LOC, CITY or the like, with B- and I- or without."
+            f"{FIELD}: id2label of {CONFIG} has {len(names)} labels for {len(labels)} ids: {labels.count(OUTSIDE)} are "
+            f"{OUTSIDE}, and {sum(map(bool, map(type_of, names)))} are persons or places. Give each id from 0 a label: "
+            f"{OUTSIDE} for other words, and PER, GIVEN_NAME, LOC, CITY or the like for names, with B- and I- or without."
         )
     return tuple(map(type_of, names))
 
@@ -141,10 +141,10 @@ def read_files(source: str) -> ClassifierFiles:
     if missing or len(graphs) != 1:
         names = " and ".join(repr(str(graph.relative_to(folder))) for graph in graphs) or "no .onnx file"
         lacks = "".join(f", no {name}" for name in missing)
-        raise SettingsError(f"{FIELD}: {source!r} holds {names}{lacks}; valid: {_NEEDED}.")
+        raise SettingsError(f"{FIELD}: {source!r} has {names}{lacks}. Choose {_NEEDED}.")
     size = sum(file.stat().st_size for file in (folder / CONFIG, folder / TOKENIZER, graphs[0]))
     if size > MOST_BYTES:
-        raise SettingsError(f"{FIELD}: {source!r} has {size:,} bytes; valid: at most {MOST_BYTES:,}.")
+        raise SettingsError(f"{FIELD}: {source!r} has {size:,} bytes. Choose at most {MOST_BYTES:,}.")
     try:
         config = read_json(folder / CONFIG, FIELD)
         written = (folder / TOKENIZER).read_text(encoding="utf-8")
@@ -161,9 +161,9 @@ def read_files(source: str) -> ClassifierFiles:
     fits = tokenizer.most < words < tokenizer.count + PADDED_WORDS and padding in (None, tokenizer.padding)
     if not fits:
         raise SettingsError(
-            f"{FIELD}: its tokenizer has {tokenizer.count:,} sub-words with ids to {tokenizer.most:,}, that of [PAD] "
-            f"{tokenizer.padding}, and {CONFIG} vocab_size {words:,} and pad_token_id {padding!r}; valid: the tokenizer that the "
-            "model was trained with."
+            f"{FIELD}: its tokenizer does not fit {CONFIG}. It has {tokenizer.count:,} sub-words with ids up to "
+            f"{tokenizer.most:,} and [PAD] {tokenizer.padding}; vocab_size is {words:,} and pad_token_id {padding!r}. "
+            "Choose the tokenizer that the model was trained with."
         )
     graph = graphs[0].read_bytes()
     check_graph(graph, len(logits))
@@ -182,8 +182,8 @@ def _folder(source: str) -> Path:
     inside = {file.parent for file in files if (file.parent / TOKENIZER).is_file() and _graphs(file.parent)}
     if len(inside) != 1:
         raise SettingsError(
-            f"{FIELD}: {source!r} is neither a folder nor an installed package that holds one classifier ({len(inside)} there); "
-            f"valid: {_NEEDED}, or the name of such a package. Nothing is downloaded."
+            f"{FIELD}: {source!r} is neither a folder nor an installed package with one classifier ({len(inside)} inside). "
+            f"Choose {_NEEDED}, or the name of such a package. dptext downloads nothing."
         )
     return inside.pop()
 
@@ -191,7 +191,7 @@ def _folder(source: str) -> Path:
 def _whole(config: Mapping[str, object], name: str, least: int) -> int:
     value = config.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise SettingsError(f"{FIELD}: {CONFIG} has no whole number {name}; valid: at least {least}.")
+        raise SettingsError(f"{FIELD}: {CONFIG} has no integer {name}. Choose at least {least}.")
     return value
 
 
@@ -217,12 +217,12 @@ def check_graph(written: bytes, labels: int) -> None:
         kind = message.DESCRIPTOR.name
         if kind == "NodeProto" and (message.domain not in domains or message.op_type in REFUSED):
             raise SettingsError(
-                f"{FIELD}: its graph has the operator {message.op_type} of {message.domain!r}; valid: those of onnxruntime "
-                f"({', '.join(sorted(DOMAINS - {''}))}), none of which draws at random or reads a file."
+                f"{FIELD}: its graph has the operator {message.op_type} of {message.domain!r}. Choose operators of "
+                f"onnxruntime ({', '.join(sorted(DOMAINS - {''}))}) that neither draw at random nor read files."
             )
         if kind == "TensorProto" and (message.data_location or len(message.external_data)):
             raise SettingsError(
-                f"{FIELD}: its graph has weights in other files; valid: one .onnx that holds all."
+                f"{FIELD}: its graph has weights in other files. Choose one .onnx file with all weights."
             )
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = {value.name: value.type.tensor_type for value in model.graph.input if value.name not in weights}
@@ -231,8 +231,8 @@ def check_graph(written: bytes, labels: int) -> None:
     )
     if IDS not in inputs or not set(inputs) <= set(INPUTS) or not right:
         raise SettingsError(
-            f"{FIELD}: its graph takes {', '.join(inputs) or 'nothing'}; valid: {IDS} int64[texts, sub-words], and of the same "
-            f"type and shape {MASK} and {SEGMENTS}."
+            f"{FIELD}: its graph takes {', '.join(inputs) or 'nothing'}. Choose a graph that takes {IDS} int64[texts, "
+            f"sub-words], and {MASK} and {SEGMENTS} of the same type and shape."
         )
     outputs = {value.name: value.type.tensor_type for value in model.graph.output}
     logits = outputs.get(LOGITS)
@@ -240,8 +240,8 @@ def check_graph(written: bytes, labels: int) -> None:
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
     if logits is None or logits.elem_type not in floats or len(sizes) != 3 or sizes[2] not in (0, labels):
         raise SettingsError(
-            f"{FIELD}: its graph gives {', '.join(outputs) or 'nothing'} of sizes {sizes}; valid: {LOGITS} "
-            f"float32[texts, sub-words, {labels}], as many as id2label has labels."
+            f"{FIELD}: its graph returns {', '.join(outputs) or 'nothing'} of sizes {sizes}. Choose a graph that returns "
+            f"{LOGITS} float32[texts, sub-words, {labels}], one for each label of id2label."
         )
 
 
@@ -289,8 +289,9 @@ class OtherLabelsError(DataError):
     def __init__(self, count: int) -> None:
         """Take how many of `SENTENCES` get other labels."""
         super().__init__(
-            f"{FIELD}: {count} of {len(SENTENCES)} known sentences get other labels here than where the model was prepared: this "
-            "processor or onnxruntime computes another result. Valid: a model prepared on the kind of machine that workers have."
+            f"{FIELD}: {count} of {len(SENTENCES)} known sentences get other labels here than on the machine that prepared "
+            "the model. This processor or onnxruntime computes another result. Prepare the model on the kind of machine "
+            "that workers have."
         )
         self.code = f"{self.CODE}_{count}"
 
@@ -556,8 +557,8 @@ class _Runner:
             raise DataError(f"classifier: onnxruntime failed with {type(error).__name__}.") from None
         if logits.shape != (1, ids.shape[1], len(self._types)) or not np.isfinite(logits).all():
             raise DataError(
-                f"classifier: its graph gave {LOGITS} of shape {list(logits.shape)}; valid: finite numbers, a row of "
-                f"{len(self._types)} for each sub-word."
+                f"classifier: its graph returned {LOGITS} of shape {list(logits.shape)}. Choose a graph with finite "
+                f"numbers, a row of {len(self._types)} for each sub-word."
             )
         return np.asarray(logits[0, 1:-1], np.float64)
 
@@ -590,7 +591,7 @@ def read_classifier(search: NameSearch) -> Classifier | None:
     replaced = [kind for kind in NAME_TYPES if getattr(search, kind) != KEEP]
     if not kinds & set(replaced):
         raise SettingsError(
-            f"{FIELD}: its labels stand for {', '.join(sorted(kinds))}; valid: labels of {' or '.join(replaced)}."
+            f"{FIELD}: its labels are of {', '.join(sorted(kinds))}. Choose labels of {either(replaced)}."
         )
     facts = ClassifierFacts(files.logits, min(files.positions, WINDOW), SMALL)
     try:
@@ -601,7 +602,7 @@ def read_classifier(search: NameSearch) -> Classifier | None:
         facts = replace(facts, known=opened.labels())
     except DataError as error:
         raise SettingsError(
-            f"{FIELD}: {error} Valid: a graph that takes {facts.window} tokens (max_position_embeddings) with ids below "
+            f"{FIELD}: {error} Choose a graph that takes {facts.window} tokens (max_position_embeddings) with ids below "
             f"{files.words:,} (vocab_size)."
         ) from None
     contents = (json.dumps(facts.as_dict()).encode(), files.tokenizer.encode(), files.graph)
@@ -618,6 +619,6 @@ def check_classifier(names: NameSearch, classifier: Classifier | None) -> None:
     search = None if classifier is None else classifier.search
     if search != (names if names.classifies else None):
         raise SettingsError(
-            f"{FIELD}: the policy has {names!r}, and the privatizer's classifier {search!r}; valid: a model that `compile` or "
-            "`prepare` made of the policy."
+            f"{FIELD}: the policy has {names!r}, but the privatizer's classifier has {search!r}. Choose a model that "
+            "`compile` or `prepare` made of the policy."
         )

@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, U8
 from dptext_spark.encoder.sub_words import read_tokenizer
-from dptext_spark.errors import DataError, SettingsError, require_extra
+from dptext_spark.errors import DataError, SettingsError, either, require_extra
+from dptext_spark.runtime.paths import require_empty
 from dptext_spark.runtime.validation import Record
 
 SUPPORTED = ("BertModel", "BertForMaskedLM")
@@ -93,12 +94,12 @@ class Architecture(Record):
         named = config.get("architectures") or []
         if config.get("model_type") != "bert" or not set(named) <= {*SUPPORTED}:
             declared = ", ".join(map(str, named)) or config.get("model_type") or "none"
-            raise DataError(f"{where}: architecture {declared} given; valid: {', '.join(SUPPORTED)}.")
+            raise DataError(f"{where}: architecture {declared} is not valid. Choose {either(SUPPORTED)}.")
         kind = config.get("position_embedding_type", "absolute")
         if kind != "absolute" or config.get("is_decoder") or config.get("add_cross_attention"):
             raise DataError(
-                f"{where}: a BERT with {kind} positions{' that decodes' if config.get('is_decoder') else ''} given; valid: an "
-                "encoder with absolute positions."
+                f"{where}: a BERT with {kind} positions{' that decodes' if config.get('is_decoder') else ''} is not valid. "
+                "Choose an encoder with absolute positions."
             )
         sizes: dict[str, Any] = {
             name: config.get(field) for name, field in _SIZES.items()
@@ -118,7 +119,7 @@ class Architecture(Record):
         for name, field in _SIZES.items():
             size = getattr(self, name)
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise DataError(f"{where}: {field} {size!r} given; valid: a whole number, 1 or more.")
+                raise DataError(f"{where}: {field} {size!r} is not valid. Choose an integer of 1 or more.")
         known = isinstance(self.activation, str) and self.activation in ACTIVATIONS
         small = isinstance(self.epsilon, float) and 0.0 <= self.epsilon < 1.0
         for holds, field, value, valid in (
@@ -128,7 +129,7 @@ class Architecture(Record):
             (small, "layer_norm_eps", self.epsilon, "a number from 0 to 1"),
         ):
             if not holds:
-                raise DataError(f"{where}: {field} {value!r} given; valid: {valid}.")
+                raise DataError(f"{where}: {field} {value!r} is not valid. Choose {valid}.")
 
 
 def shapes_of(sizes: Architecture) -> dict[str, tuple[int, ...]]:
@@ -174,16 +175,17 @@ def read_weights(file: Path, sizes: Architecture) -> F32:
         for name, shape in shapes_of(sizes).items():
             if name not in own:
                 raise DataError(
-                    f"encoder: {str(file)!r} has no weight {name!r}; valid: all weights of its architecture."
+                    f"encoder: {str(file)!r} lacks the weight {name!r}. Choose a file with all weights of its architecture."
                 )
             values = np.asarray(weights.get_tensor(own[name]), np.float32)
             values = values[:1] if name == _FIRST_KIND else values
             if values.shape != shape:
                 raise DataError(
-                    f"encoder: {name!r} of {str(file)!r} has the shape {list(values.shape)}; valid: {list(shape)}, by {CONFIG}."
+                    f"encoder: {name!r} of {str(file)!r} has the shape {list(values.shape)}, but {CONFIG} needs "
+                    f"{list(shape)}."
                 )
             if not np.isfinite(values).all():
-                raise DataError(f"encoder: {name!r} of {str(file)!r} holds numbers that are not finite.")
+                raise DataError(f"encoder: {name!r} of {str(file)!r} has numbers that are not finite.")
             read.append(values.ravel())
     return np.concatenate(read)
 
@@ -238,12 +240,12 @@ def find(source: str | Path, field: str = "encoder") -> EncoderFiles:
     for name, what in ((CONFIG, "settings"), (FILE, "weights")):
         if not (folder / name).is_file():
             raise DataError(
-                f"{field}: {str(source)!r} holds no {what} ({name}); valid: a folder with {CONFIG}, {FILE} and "
-                f"{' or '.join(TOKENIZERS)}, of one of {', '.join(SUPPORTED)}."
+                f"{field}: {str(source)!r} has no {what} ({name}). Choose a folder with {CONFIG}, {FILE} and "
+                f"{either(TOKENIZERS)}, for {either(SUPPORTED)}."
             )
     tokenizer = next((folder / name for name in TOKENIZERS if (folder / name).is_file()), None)
     if tokenizer is None:
-        raise DataError(f"{field}: {str(source)!r} holds no tokenizer; valid: {' or '.join(TOKENIZERS)}.")
+        raise DataError(f"{field}: {str(source)!r} has no tokenizer. Choose {either(TOKENIZERS)}.")
     return EncoderFiles(
         Architecture.of(read_json(folder / CONFIG), f"{field}: {CONFIG}"), folder / FILE, tokenizer
     )
@@ -265,7 +267,7 @@ def require_encoders(encoder: str | None, masked_model: str | None) -> None:
         with _opened(find(masked_model, "masked_model").weights) as weights:
             if not any(name.startswith(MASKED) for name in weights.keys()):  # noqa: SIM118 (no mapping)
                 raise DataError(
-                    f"masked_model: {masked_model!r} has no weights that guess masked words; valid: a BertForMaskedLM."
+                    f"masked_model: {masked_model!r} has no weights for masked words. Choose a BertForMaskedLM."
                 )
 
 
@@ -280,7 +282,7 @@ def read_json(file: Path, field: str = "encoder") -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{field}: {str(file)!r} cannot be read ({type(error).__name__}).") from None
     if not isinstance(content, dict):
-        raise DataError(f"{field}: {str(file)!r} holds no JSON object.")
+        raise DataError(f"{field}: {str(file)!r} is not a JSON object.")
     return content
 
 
@@ -296,14 +298,14 @@ def _of_package(name: str, field: str) -> Path:
     places = package_places(name)
     if not places:
         raise SettingsError(
-            f"{field}: {name!r} is neither a folder nor an installed package; valid: a folder with {CONFIG} and {FILE}, or the "
-            "name of a package that holds one. Nothing is downloaded."
+            f"{field}: {name!r} is neither a folder nor an installed package. Choose a folder with {CONFIG} and {FILE}, or "
+            "the name of a package with such a folder. dptext downloads nothing."
         )
     inside = [
         file.parent for place in places for file in place.rglob(FILE) if (file.parent / CONFIG).is_file()
     ]
     if not inside:
-        raise DataError(f"{field}: the package {name!r} holds no folder with {CONFIG} and {FILE}.")
+        raise DataError(f"{field}: the package {name!r} has no folder with {CONFIG} and {FILE}.")
     return min(inside, key=lambda folder: (len(folder.parts), str(folder)))
 
 
@@ -380,7 +382,7 @@ class EncoderModel:
         """
         kinds = {name: (array.dtype.str, array.ndim) for name, array in arrays.items()}
         if kinds != {"facts": ("|u1", 1), "tokenizer": ("|u1", 1), "weights": ("<f4", 1)}:
-            raise DataError("encoder: its arrays are not those that it was saved with; make it again.")
+            raise DataError("encoder: its arrays have changed since they were saved. Save the encoder again.")
         model = cls(**arrays)
         try:
             sizes = model.sizes
@@ -390,9 +392,7 @@ class EncoderModel:
         numbers = model.weights.size
         # A layer has weights, so that this loop is no longer than the file.
         if sizes.layers > numbers or sum(map(math.prod, shapes_of(sizes).values())) != numbers:
-            raise DataError(
-                f"encoder: weights of {numbers:,} numbers; valid: as many as its sizes need. Make it again."
-            )
+            raise DataError(f"encoder: {numbers:,} weights do not fit its sizes. Save the encoder again.")
         return model
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -402,8 +402,7 @@ class EncoderModel:
             SettingsError: the folder is not empty.
         """
         target = Path(folder)
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise SettingsError(f"encoder: {str(target)!r} exists; name an empty folder.")
+        require_empty("encoder", target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".encoder-") as work:
             built = Path(work) / "encoder"

@@ -110,7 +110,7 @@ class BudgetSelector(Levels):
         """
         if len(self.further) != len(self.most) - 1:
             raise SettingsError(
-                f"budget: {len(self.most)} laws allotted, with {len(self.further) + 1} samplers; valid: one each."
+                f"budget: {len(self.most)} laws do not fit {len(self.further) + 1} samplers. Give one sampler for each law."
             )
 
     @property
@@ -158,7 +158,7 @@ class BudgetSelector(Levels):
         """
         rows = RowTexts.of(columns)
         if rows.weights is not None:
-            raise DataError("weights: given with a budget; valid: none.")
+            raise DataError("weights: not valid with a budget. Remove them.")
         listed = rows.listed(engine)
         levels, distinct = np.empty(len(listed.codes), np.uint8), consistency == "record"
         counted, turn = (np.zeros(int(engine.table.size[0]) if distinct else 0, np.int64) for _ in range(2))
@@ -190,8 +190,8 @@ def check_level(consistency: str) -> None:
     """
     if consistency == "dataset":
         raise SettingsError(
-            "consistency: 'dataset' given with a budget, but a record has no ε of its own there: all records share the draws; "
-            "valid with it: token, record."
+            "consistency: 'dataset' is not valid with a budget: all records share its draws, so that a record has no ε of "
+            "its own. Choose token or record."
         )
 
 
@@ -205,17 +205,17 @@ def check_budget(
     """
     if importance is not None:
         raise SettingsError(
-            "budget: given with importance, which chooses levels of its own; valid: one of budget, importance."
+            "budget: not valid with importance, because both choose the law of a word. Choose one of budget and importance."
         )
     check_level(consistency)
     if mechanism.reads_context:
         raise SettingsError(
-            "budget: given with mechanism.fluent, whose draws follow each other by one law; valid with it: fluent: false."
+            "budget: not valid with mechanism.fluent, because fluent draws share one law. Choose fluent: false."
         )
     if remap_of(mechanism) != "none" and policy.oov == "draw":
         raise SettingsError(
-            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown "
-            "words pass through one; valid with them: mask, keep."
+            "policy.oov: 'draw' is not valid with a budget and mechanism.remap: each law has a remap of its own, and "
+            "unknown words need one. Choose mask or keep."
         )
 
 
@@ -227,8 +227,8 @@ def check_whole_records(row_key: str | None, record_key: str | None) -> None:
     """
     if record_key is not None and record_key != row_key:
         raise SettingsError(
-            f"record_key: {record_key!r} given with a budget, whose law depends on the number of a record's words, and rows "
-            "are drawn batch by batch; valid: none, or the row_key."
+            f"record_key: {record_key!r} is not valid with a budget: rows are drawn in batches, but its law depends on the "
+            "words of a whole record. Choose none, or the row_key."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import numpy.typing as npt
 from pydantic import AfterValidator, Field
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, either
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Mechanism, Sampler
@@ -140,34 +140,34 @@ class Importance:
     def _shares_problems(self) -> Iterator[str]:
         if (self.percent is None) == (not self.levels):
             named = "neither" if self.percent is None else "both"
-            yield f"importance: {named} of percent and levels given; valid: exactly one."
+            yield f"importance: {named} of percent and levels is set. Set one of them."
             return
         if self.percent is not None:
             return
         if len(self.levels) > MOST_LEVELS:
-            yield f"importance.levels: {len(self.levels)} given; valid: {MOST_LEVELS} or fewer."
+            yield f"importance.levels: {len(self.levels)} levels are too many. Choose {MOST_LEVELS} or fewer."
         problems = 0
         for number, level in enumerate(self.levels):
             field = f"importance.levels[{number}]"
             if level.share is None and number < len(self.levels) - 1:
                 problems += 1
-                yield f"{field}.share: none given; valid: a percentage; only the last level may take what is left."
+                yield f"{field}.share: not set. Choose a percentage: only the last level can take the rest."
             for problem in problems_of(level, field):
                 problems += 1
                 yield problem
             if level.epsilon is not None and level.mechanism is not None:
-                yield f"{field}: both of epsilon and mechanism given; valid: at most one."
+                yield f"{field}: epsilon and mechanism are both set. Set at most one."
         if not problems and (total := self.cumulative[-1]) > WHOLE:
             total_share = f"{Decimal(total).scaleb(-PLACES).normalize():f}"
-            yield f"importance.levels: shares of {total_share} % together given; valid: at most 100."
+            yield f"importance.levels: the sum of the shares is {total_share} %. Choose at most 100."
 
     def _own(self) -> Iterator[str]:
         for name, providers in OWN.items():
             setting = getattr(self, name)
             if setting and self.provider not in providers:
-                yield f"importance.{name}: given with provider {self.provider}; valid: with {', '.join(providers)}."
+                yield f"importance.{name}: not valid with provider {self.provider}. Choose {either(providers)}, or remove it."
             if not setting and name in NEEDED and self.provider in providers:
-                yield f"importance.{name}: none given; provider {self.provider} needs {NEEDED[name]}."
+                yield f"importance.{name}: not set, but provider {self.provider} needs {NEEDED[name]}."
 
     @property
     def cumulative(self) -> tuple[int, ...]:
@@ -226,12 +226,12 @@ def agree(strategy: str | None, consistency: str) -> str:
     valid = ", ".join(f"{level} (strategy {name})" for name, level in STRATEGIES.items())
     if agreed is None:
         raise SettingsError(
-            f"consistency: {consistency!r} given with importance, which chooses row by row, so that a word may be drawn in one "
-            f"and stay in another, and no ε holds for all of its occurrences; valid with it: {valid}."
+            f"consistency: {consistency!r} is not valid with importance. Importance chooses row by row, so that a word may "
+            f"be drawn in one row and stay in another. Choose {valid}."
         )
     if strategy is not None and strategy != agreed:
         raise SettingsError(
-            f"importance.strategy: {strategy!r} given with consistency: {consistency}; valid: consistency "
+            f"importance.strategy: {strategy!r} is not valid with consistency: {consistency}. Choose consistency "
             f"{STRATEGIES[strategy]}, or strategy {agreed}."
         )
     return agreed
@@ -245,9 +245,9 @@ def check_record_key(consistency: str, row_key: str | None, record_key: str | No
     """
     if consistency == "record" and record_key is not None and record_key != row_key:
         raise SettingsError(
-            f"record_key: {record_key!r} given with importance and consistency: record. Words are chosen in the texts of one "
-            "row, batch by batch, so that a word of such a record might be drawn in one row and stay in another, and no ε would "
-            "hold for all of its occurrences; valid: none, the row_key, or consistency: token."
+            f"record_key: {record_key!r} is not valid with importance and consistency: record. Importance chooses row by "
+            "row, so that a word may be drawn in one row of the record and stay in another. Choose none, the row_key, or "
+            "consistency: token."
         )
 
 
@@ -345,8 +345,8 @@ def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
     for number, other in enumerate(guarantees):
         if (other.kind, other.metric) != (first.kind, first.metric):
             raise SettingsError(
-                f"importance.levels[{number}]: its guarantee is of the kind {_kind(other)}, that of levels[0] of the kind "
-                f"{_kind(first)}; valid: mechanisms of one kind, for ε of different kinds has no sum."
+                f"importance.levels[{number}]: its guarantee has the kind {_kind(other)}, but that of levels[0] has "
+                f"{_kind(first)}. Choose mechanisms of one kind, because ε of different kinds have no sum."
             )
     return replace(
         first,
@@ -398,8 +398,8 @@ def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[G
             continue
         if _geometry(mechanism) != first:
             raise SettingsError(
-                f"importance.levels[{number}]: its distance ({promised.metric}) has other parameters than importance.levels[0]; "
-                "valid: levels that differ in ε alone."
+                f"importance.levels[{number}]: its distance ({promised.metric}) has other parameters than "
+                "importance.levels[0]. Choose levels that differ in ε alone."
             )
 
 

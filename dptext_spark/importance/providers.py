@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32, I32, I64, ReadOnlyArrays
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, SettingsError, file_errors
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.chunks import Spans
@@ -69,7 +69,7 @@ class Idf(ReadOnlyArrays):
         """
         if len(frequencies.counts) != len(table.flags):
             raise SettingsError(
-                f"importance: counts of {len(frequencies.counts):,} words given for {len(table.flags):,}; valid: those "
+                f"importance: counts of {len(frequencies.counts):,} words do not fit {len(table.flags):,} words. Use counts "
                 "of the same lexicon and stop words."
             )
         kinds, place = np.unique(np.append(frequencies.counts, 0), return_inverse=True)
@@ -108,8 +108,8 @@ class Idf(ReadOnlyArrays):
         """
         if self.values is None:
             raise SettingsError(
-                "importance.corpus: none given, and what a run counts in its own texts is only known in the run; valid here: "
-                "a text file, a document a line."
+                "importance.corpus: not set, but only a run can count its own texts. Choose a text file with one document "
+                "a line."
             )
         # The last two places are those of UNKNOWN and of NO_WORD.
         weights: F32 = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
@@ -177,20 +177,18 @@ class Frequencies:
         """
         total = cls(0, np.zeros(len(engine.table.flags), np.int64))
         lines: list[str] = []
-        try:
-            with Path(file).open(encoding="utf-8-sig", newline="\n") as stream:
-                for line in stream:
-                    if line.strip():
-                        lines.append(line)
-                    if len(lines) == LINES:
-                        total, lines = total + cls.of(engine, lines), []
-        except OSError as error:
-            raise DataError(f"importance.corpus: {str(file)!r} cannot be read ({error.strerror}).") from None
-        except UnicodeDecodeError:
-            raise DataError(f"importance.corpus: {str(file)!r} is no UTF-8 text.") from None
+        with (
+            file_errors("importance.corpus", file),
+            Path(file).open(encoding="utf-8-sig", newline="\n") as stream,
+        ):
+            for line in stream:
+                if line.strip():
+                    lines.append(line)
+                if len(lines) == LINES:
+                    total, lines = total + cls.of(engine, lines), []
         total = total + cls.of(engine, lines)
         if not total.documents:
-            raise DataError(f"importance.corpus: {str(file)!r} holds no document; valid: one a line.")
+            raise DataError(f"importance.corpus: {str(file)!r} has no document. Write one document a line.")
         return total
 
 
@@ -347,7 +345,8 @@ class ColumnWeights:
         """
         if self.lists is None:
             raise InvalidWeightsError(
-                "importance: no weights given; provider column needs a list of numbers for each text.", 0
+                "importance: the weights are missing. Provider column needs a list of numbers for each text.",
+                0,
             )
         rows = len(words.bounds) - 1
         lists = self.lists
@@ -355,15 +354,15 @@ class ColumnWeights:
         wrong = rows if len(lists) != rows else int((sizes != np.diff(words.bounds)).sum())
         if wrong:
             raise InvalidWeightsError(
-                f"importance: {wrong:,} texts have not as many weights as words; valid: a number for each word as the policy "
-                "cuts them, stop words, unknown words and numbers included.",
+                f"importance: {wrong:,} texts have another number of weights than words. Give a number for each word that "
+                "the policy cuts, also for stop words, unknown words and numbers.",
                 wrong,
             )
         flat = lists.flatten()
         if flat.null_count:
             missing = flat.null_count
             raise InvalidWeightsError(
-                f"importance: {missing:,} weights are NULL; valid: a number for each word.", missing
+                f"importance: {missing:,} weights are NULL. Give a number for each word.", missing
             )
         with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
             weights: F32 = flat.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
@@ -383,14 +382,14 @@ def checked(provider: ImportanceProvider, words: Spans) -> F32:
     weights = np.asarray(provider.weights(words), np.float32)
     if weights.shape != words.starts.shape:
         raise InvalidWeightsError(
-            f"importance: provider {provider.name} gave {weights.size:,} weights for {len(words.starts):,} words; valid: one "
-            "for each.",
+            f"importance: provider {provider.name} returned {weights.size:,} weights for {len(words.starts):,} words. "
+            "Return one for each.",
             weights.size,
         )
     wrong = len(weights) - int((np.isfinite(weights) & (weights >= 0)).sum())
     if wrong:
         raise InvalidWeightsError(
-            f"importance: provider {provider.name} gave {wrong:,} weights that are negative or no finite numbers; valid: 0 or "
+            f"importance: provider {provider.name} returned {wrong:,} weights that are negative or not finite. Return 0 or "
             "more.",
             wrong,
         )

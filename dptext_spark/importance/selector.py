@@ -262,12 +262,13 @@ def _rows_of(column: Texts) -> I64:
     """Return the row of each text of a column, int64[m]."""
     if not is_bytes(column.values.type):
         raise DataError(
-            f"texts: a column of type {column.values.type} given; valid: string, large_string or binary."
+            f"texts: a column of type {column.values.type} is not valid. Choose string, large_string or binary."
         )
     rows = np.arange(len(column.values)) if column.rows is None else np.asarray(column.rows, np.int64)
     if len(rows) != len(column.values) or (np.diff(rows) < 0).any() or (len(rows) and rows[0] < 0):
         raise DataError(
-            f"texts: {len(column.values)} with {len(rows)} row numbers; valid: one for each text, 0 or more, never descending."
+            f"texts: {len(column.values)} texts do not fit {len(rows)} row numbers. Give one for each text, from 0 and "
+            "never descending."
         )
     return rows
 
@@ -279,17 +280,18 @@ def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
         return None
     if len(weights) < len(columns):
         raise InvalidWeightsError(
-            "importance: weights for some columns only; valid: for each, or for none.", 0
+            "importance: only some columns have weights. Give weights for all columns, or for none.", 0
         )
     for column, lists in zip(columns, weights, strict=True):
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
             raise InvalidWeightsError(
-                f"importance: weights of type {lists.type}; valid: lists of numbers.", len(lists)
+                f"importance: weights of type {lists.type} are not valid. Choose lists of numbers.",
+                len(lists),
             )
         if len(lists) != len(column.values):
             count = len(column.values)
             raise InvalidWeightsError(
-                f"importance: {len(lists):,} lists of weights for {count:,} texts; valid: one list for each text.",
+                f"importance: {len(lists):,} lists of weights do not fit {count:,} texts. Give one list for each text.",
                 count,
             )
     return (
@@ -328,12 +330,13 @@ class Selector(Levels):
         """
         if self.provider.name != self.selection.provider:
             raise SettingsError(
-                f"importance.provider: {self.selection.provider!r} given with a provider {self.provider.name!r}; valid: the same."
+                f"importance.provider: {self.selection.provider!r} differs from the provider {self.provider.name!r}. Use "
+                "the same."
             )
         if len(self.further) != len(self.selection.cumulative) - 1:
             raise SettingsError(
-                f"importance.levels: {len(self.selection.cumulative)} given with {len(self.further) + 1} samplers; valid: one "
-                "each."
+                f"importance.levels: {len(self.selection.cumulative)} levels do not fit {len(self.further) + 1} samplers. "
+                "Give one sampler for each level."
             )
 
     @property
@@ -397,7 +400,7 @@ class Selector(Levels):
         if isinstance(provider, ColumnWeights):
             provider = ColumnWeights(rows.weights)
         elif rows.weights is not None:
-            raise DataError(f"weights: given with provider {provider.name}; valid: none.")
+            raise DataError(f"weights: not valid with provider {provider.name}. Remove them.")
         listed = rows.listed(engine, marks=self.selection.rank_punctuation)
         bounds = listed.words.record_bounds
         weights = checked(provider, listed.words)

@@ -450,11 +450,11 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
     if why is not None:
         return named, True
     worst = _worst(book)
-    spent = "no ε stands for what was spent" if math.isinf(worst) else f"ε = {exact(worst)} was spent"
+    spent = "no ε covers the releases" if math.isinf(worst) else f"ε = {exact(worst)} is spent"
     raise RunError(
-        f"ledger.limit: {exact(named)} given; the ledger keeps {exact(ledger_limit)} for {place}, {spent}, and ε = "
-        f"{exact(left_of(ledger_limit, worst))} is left. Valid: null, which takes that limit; {exact(ledger_limit)} or less; "
-        "or ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
+        f"ledger.limit: {exact(named)} is above {exact(ledger_limit)}, the limit that the ledger keeps for {place}. So far, "
+        f"{spent}, and ε = {exact(left_of(ledger_limit, worst))} is left. Choose null, or at most {exact(ledger_limit)}. Or "
+        "raise the limit: give the reason as ledger.raise_limit, and the ledger keeps both. Nothing was written."
     )
 
 
@@ -480,21 +480,21 @@ def allowed(balance: Balance, limit: float | None, override: str | None, *, name
     worst = max(passed, key=lambda spent: spent.total)
     if math.isinf(worst.total):
         why = (
-            "a guarantee of its releases was refuted or their key is no secret, so that no ε stands for them, and nothing of "
-            "the limit is left"
+            "A guarantee of its releases was refuted, or their key is not secret. No ε covers them, so that nothing of the "
+            "limit is left."
         )
     else:
         before = difference(worst.total, worst.more)
         why = (
-            f"ε = {exact(before)} was spent on {worst.on} in {balance.input}, ε = {exact(left_of(limit, before))} is left, and "
-            f"this run asks for {exact(worst.more)} more, which makes {exact(worst.total)}"
+            f"ε = {exact(before)} is spent on {worst.on} in {balance.input}, and ε = {exact(left_of(limit, before))} is "
+            f"left. This run needs {exact(worst.more)} more, {exact(worst.total)} in total."
         )
-    origin = "given" if named else "kept in the ledger, and none given"
+    origin = "" if named else " (kept in the ledger)"
     raise RunError(
-        f"ledger.limit: {exact(limit)} {origin}; {why}. Valid: a greater limit, with ledger.raise_limit and the reason where "
-        "the ledger keeps one; the same draws again (a persistent key at record or dataset level, and the same model, engine "
-        "and version of the input), which spend nothing; or ledger.override with the reason, which is recorded and lets this "
-        "run pass. Nothing was written."
+        f"ledger.limit: the run would pass {exact(limit)}{origin}. {why} Choose a greater limit; if the ledger keeps one, "
+        "give the reason as ledger.raise_limit. The same draws spend nothing again: use a persistent key at record or "
+        "dataset level, and the same model, engine and input version. Or give a reason as ledger.override: the ledger "
+        "records it, and this run passes. Nothing was written."
     )
 
 

@@ -148,7 +148,7 @@ class Decision:
         """
         decision = cls(**_sound(cls, row))
         if decision.status == LIMIT and decision.limit is None:
-            raise damaged(decision.run_id, decision.entry, "limit is None; valid: a finite number above 0.")
+            raise damaged(decision.run_id, decision.entry, "limit is None. Choose a finite number above 0.")
         return decision
 
 
@@ -208,7 +208,7 @@ def _sound(kind: type[Entry | Decision], row: Mapping[str, Any]) -> dict[str, An
     values = {field.name: row.get(field.name) for field in fields(kind)}
     for name, value in values.items():
         if problem := problem_of(kind, name, value):
-            raise damaged(row["run_id"], row["entry"], f"{name} is {value!r}; valid: {needed(problem)}")
+            raise damaged(row["run_id"], row["entry"], f"{name} is {value!r}. Choose {needed(problem)}")
     return values
 
 
@@ -219,8 +219,8 @@ def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
 def damaged(run_id: object, entry: object, why: str) -> DataError:
     """Return the error for a row that cannot be counted."""
     return DataError(
-        f"ledger: the row of run {run_id!r} ({entry!r}) is damaged: {why} Nothing is counted while it stands; "
-        "restore the ledger's table, or begin another one by ledger.path and ledger.override."
+        f"ledger: the row of run {run_id!r} ({entry!r}) is damaged: {why} Nothing is counted until you restore the ledger's "
+        "table. Or begin another ledger by ledger.path and ledger.override."
     )
 
 

@@ -22,13 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32, F64, Bools, read_only
-from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.errors import DataError, require_choice
 from dptext_spark.lexicon.characters import look_up_form, producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.vector_intake import ReadCounts
 from dptext_spark.lexicon.vocabulary import Traversable, Vocabulary, read_array
 from dptext_spark.runtime.display import counted, cut, line, table
+from dptext_spark.runtime.paths import require_empty
 
 MANIFEST_FILE = "manifest.json"
 VECTORS_FILE = "vectors.npy"
@@ -84,23 +85,22 @@ class Lexicon:
         vectors = self.vectors
         if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.flags.c_contiguous:
             raise DataError(
-                f"lexicon {self.name}: vectors must be float32[V, d] in C order, "
-                f"given {vectors.dtype}{list(vectors.shape)}."
+                f"lexicon {self.name}: vectors {vectors.dtype}{list(vectors.shape)} are not valid. Choose float32[V, d] in "
+                "C order."
             )
         if vectors.shape[0] != len(self.vocabulary) or vectors.shape[1] == 0:
             raise DataError(
-                f"lexicon {self.name}: {len(self.vocabulary):,} words, "
-                f"but vectors of shape {list(vectors.shape)}."
+                f"lexicon {self.name}: {len(self.vocabulary):,} words do not fit vectors of shape {list(vectors.shape)}."
             )
         if len(vectors) < 2:
             raise DataError(
-                f"lexicon {self.name}: {len(vectors)} usable word(s); at least two are needed, "
-                "because a word with no other to become cannot be protected."
+                f"lexicon {self.name}: {len(vectors)} usable word(s) are too few. Choose two or more, so that a word can "
+                "become another."
             )
         if not checked and not all(
             bool(np.isfinite(vectors[i : i + ROWS]).all()) for i in range(0, len(vectors), ROWS)
         ):
-            raise DataError(f"lexicon {self.name}: a vector holds a NaN or an infinity.")
+            raise DataError(f"lexicon {self.name}: a vector has a NaN or an infinity.")
         if isinstance(self._prior, Prior):
             self._require_own(self._prior)
         object.__setattr__(self, "vectors", read_only(vectors))
@@ -140,9 +140,9 @@ class Lexicon:
         never = np.flatnonzero(~producible(strings, tokenizer))
         if len(never):
             raise DataError(
-                f"{field}: {len(never):,} of its {len(self):,} words are never cut out of a text by policy.tokenizer "
-                f"{tokenizer!r}, the first {strings[int(never[0])].as_py()!r}; valid: a lexicon that was imported for it "
-                f"(dptext lexicon import --tokenizer {tokenizer}), or another policy.tokenizer."
+                f"{field}: policy.tokenizer {tokenizer!r} never cuts {len(never):,} of its {len(self):,} words out of a "
+                f"text, the first {strings[int(never[0])].as_py()!r}. Import the lexicon for this tokenizer (dptext lexicon "
+                f"import --tokenizer {tokenizer}), or choose another policy.tokenizer."
             )
 
     @property
@@ -162,8 +162,8 @@ class Lexicon:
     def _require_own(self, prior: Prior) -> None:
         if len(prior) != len(self.vocabulary):
             raise DataError(
-                f"prior: {len(prior):,} words given, but lexicon {self.name} has {len(self.vocabulary):,}; valid: a prior of its "
-                "words."
+                f"prior: {len(prior):,} words do not fit lexicon {self.name} with {len(self.vocabulary):,}. Choose a prior "
+                "of its words."
             )
 
     def with_prior(self, prior: Prior | None) -> Lexicon:
@@ -312,8 +312,7 @@ def write_lexicon(lexicon: Lexicon, folder: Path, stored: npt.NDArray[Any]) -> N
     Raises:
         SettingsError: `folder` exists and is not empty.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingsError(f"lexicon folder: {folder} exists already; valid: a folder that is new or empty.")
+    require_empty("lexicon", folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     manifest = {
         "format": FORMAT,
@@ -344,12 +343,12 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
         manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
         kind, version = manifest["format"], manifest["version"]
     except FileNotFoundError as reason:
-        raise DataError(f"{folder}: no lexicon folder ({MANIFEST_FILE} is missing).") from reason
+        raise DataError(f"{folder}: not a lexicon folder, because {MANIFEST_FILE} is missing.") from reason
     except (ValueError, KeyError, TypeError, RecursionError) as reason:
-        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
+        raise _damaged(folder) from reason
     if kind != FORMAT or version != FORMAT_VERSION:
         raise DataError(
-            f"{folder}: format {kind!r} version {version!r}; valid: {FORMAT!r} version {FORMAT_VERSION}."
+            f"{folder}: format {kind!r} version {version!r} is not valid. Choose {FORMAT!r} version {FORMAT_VERSION}."
         )
     stored = read_array(folder / VECTORS_FILE)
     vectors = stored.astype(np.float32) if stored.dtype == np.float16 else stored
@@ -367,14 +366,18 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
         )
         recorded = str(manifest["fingerprint"])
     except (KeyError, TypeError, ValueError) as reason:
-        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
+        raise _damaged(folder) from reason
     if verify and lexicon.fingerprint != recorded:
         raise DataError(
-            f"{folder}: words, vectors or metric are not those that were saved (fingerprint {recorded[:12]} "
-            f"expected, {lexicon.fingerprint[:12]} found)."
+            f"{folder}: words, vectors or metric have changed since they were saved (fingerprint {recorded[:12]} expected, "
+            f"{lexicon.fingerprint[:12]} found)."
         )
     lexicon.__dict__["fingerprint"] = recorded  # what cached_property would keep
     return lexicon
+
+
+def _damaged(folder: Path | Traversable) -> DataError:
+    return DataError(f"{folder}: {MANIFEST_FILE} is damaged. Save or import the lexicon again.")
 
 
 def _read_prior(folder: Path | Traversable, said: dict[str, Any]) -> Prior:
@@ -385,7 +388,7 @@ def _read_prior(folder: Path | Traversable, said: dict[str, Any]) -> Prior:
     try:
         return Prior.restore(str(said["name"]), arrays, tuple(said["others"]), str(said["digest"]))
     except (KeyError, TypeError) as reason:
-        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
+        raise _damaged(folder) from reason
 
 
 def same_words(lexicons: Sequence[Lexicon]) -> bool:
@@ -413,9 +416,9 @@ def with_shared_words(lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
     ids = [lexicon.vocabulary.ids(words) for lexicon in lexicons]
     shared = np.all([own_ids >= 0 for own_ids in ids], axis=0)
     if shared.sum() < 2:
-        sizes = ", ".join(f"{lexicon.name} ({len(lexicon):,})" for lexicon in lexicons)
+        sizes = [f"{lexicon.name} ({len(lexicon):,})" for lexicon in lexicons]
         raise DataError(
-            f"lexicon.more: {shared.sum()} word(s) are in all of {sizes}; at least two are needed."
+            f"lexicon.more: {shared.sum()} word(s) in all of {', '.join(sizes)} are too few. Choose lexicons that share two."
         )
     vocabulary = Vocabulary.of(lexicons[0].vocabulary.words(ids[0][shared]))
     return tuple(

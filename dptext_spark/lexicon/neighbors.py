@@ -51,10 +51,10 @@ def nearest(vectors: Vectors, queries: Ids, k: int, metric: Metric) -> tuple[Ids
     """
     require_choice("metric", metric, METRICS)
     if not 1 <= k <= len(vectors):
-        raise SettingsError(f"k: {k} given; valid: 1 to {len(vectors)}, the number of words to choose from.")
+        raise SettingsError(f"k: {k} is not valid. Choose 1 to {len(vectors)}, the number of words.")
     queries = np.asarray(queries, np.int32)
     if len(queries) and not 0 <= queries.min() <= queries.max() < len(vectors):
-        raise SettingsError(f"queries: every row id must lie within 0 and {len(vectors) - 1}.")
+        raise SettingsError(f"queries: a row id is not valid. Choose 0 to {len(vectors) - 1}.")
     ids, distances = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float64)
     squares = squared_lengths(vectors)
     for start in range(0, len(queries), QUERY_ROWS):
@@ -82,9 +82,11 @@ def nearest_in(vectors: Vectors, queries: Ids, pool: Ids, k: int, metric: Metric
     """
     pool, queries = np.asarray(pool, np.int32), np.asarray(queries, np.int32)
     if len(pool) and (pool[0] < 0 or pool[-1] >= len(vectors) or bool((pool[1:] <= pool[:-1]).any())):
-        raise SettingsError(f"pool: row ids must be distinct and ascend within 0 and {len(vectors) - 1}.")
+        raise SettingsError(
+            f"pool: row ids must be distinct and ascend from 0 to {len(vectors) - 1} at most."
+        )
     if not bool(np.isin(queries, pool).all()):
-        raise SettingsError("queries: every query must be in the pool.")
+        raise SettingsError("queries: a query is not in the pool. Choose queries from the pool.")
     ids, distances = nearest(vectors[pool], np.searchsorted(pool, queries).astype(np.int32), k, metric)
     return pool[ids], distances
 

@@ -73,12 +73,12 @@ def of_drawn(prior: F64, drawn: Bools | None) -> F64:
     """
     prior = np.asarray(prior, np.float64)
     if drawn is not None and len(drawn) != len(prior):
-        raise SettingsError(f"drawn: {len(drawn)} words given; valid: {len(prior)}, as in the prior.")
+        raise SettingsError(f"drawn: {len(drawn)} words do not fit the {len(prior)} of the prior.")
     if not np.isfinite(prior).all() or (prior < 0).any():
-        raise SettingsError("prior: it holds a number that is negative or infinite; valid: 0 or greater.")
+        raise SettingsError("prior: a number is negative or infinite. Choose 0 or greater.")
     possible = prior if drawn is None else np.where(drawn, prior, 0.0)
     if not possible.sum() > 0:
-        raise SettingsError("prior: no word that is drawn is possible; valid: at least one.")
+        raise SettingsError("prior: no drawn word has a probability above 0. Choose another prior.")
     return np.asarray(possible / possible.sum(), np.float64)
 
 
@@ -154,7 +154,7 @@ class PairModel(ReadOnlyArrays):
             array = getattr(self, entry.name)
             if array.dtype != kind or array.ndim != 1:
                 raise DataError(
-                    f"prior: {entry.name} is {array.dtype}{list(array.shape)}; valid: {np.dtype(kind)}[n]."
+                    f"prior: {entry.name} is {array.dtype}{list(array.shape)}. Choose {np.dtype(kind)}[n]."
                 )
         starts, following, pairs = self.starts, self.following, len(self.following)
         sound = len(starts) >= 1 and starts[0] == 0 and starts[-1] == pairs == len(self.weight)
@@ -167,11 +167,11 @@ class PairModel(ReadOnlyArrays):
         )  # the last pair of a context, where ids begin anew
         descends[first] = False
         if pairs and (descends.any() or following.min() < 0 or following.max() >= self.words):
-            raise DataError("prior: the words that follow a context must be ids below V that ascend.")
+            raise DataError("prior: the words after a context must be ids below V that ascend.")
         for name, most in (("weight", ONE - 1), ("base", ONE - 1), ("backoff", ONE)):
             array = getattr(self, name)
             if len(array) and not (int(array.min()) >= (name != "backoff") and int(array.max()) <= most):
-                raise DataError(f"prior: {name} holds {array.min()} to {array.max()}; valid: 1 to {most}.")
+                raise DataError(f"prior: {name} is {array.min()} to {array.max()}. Choose 1 to {most}.")
 
     @property
     def words(self) -> int:
@@ -208,7 +208,7 @@ class PairModel(ReadOnlyArrays):
         contexts, words = np.asarray(contexts, np.int32), np.asarray(words, np.int32)
         if len(words) and not (words.min() >= 0 and words.max() < self.words):
             raise DataError(
-                f"prior: words from {words.min()} to {words.max()}; valid: 0 to {self.words - 1}."
+                f"prior: word ids {words.min()} to {words.max()} are not valid. Choose 0 to {self.words - 1}."
             )
         out = np.empty(len(words), np.uint32)
         _weights(self.loops, read_only(contexts), read_only(words), out)
@@ -316,13 +316,15 @@ class Prior(ReadOnlyArrays):
         super().__post_init__()
         words = self.words
         if words.dtype != np.float64 or words.ndim != 1 or not len(words):
-            raise DataError(f"prior: words are {words.dtype}{list(words.shape)}; valid: float64[V].")
+            raise DataError(f"prior: words are {words.dtype}{list(words.shape)}. Choose float64[V].")
         if not (np.isfinite(words).all() and (words > 0).all() and abs(float(words.sum()) - 1) < 1e-9):
-            raise DataError("prior: frequencies of words must be above 0 and sum to 1.")
+            raise DataError("prior: frequencies of words must be above 0 and have the sum 1.")
         if self.pairs is not None and self.pairs.words != len(words):
-            raise DataError(f"prior: pairs of {self.pairs.words:,} words given; valid: {len(words):,}.")
+            raise DataError(f"prior: pairs of {self.pairs.words:,} words do not fit {len(words):,} words.")
         if (0 if self.pairs is None else self.pairs.contexts - len(words)) != len(self.others):
-            raise DataError("prior: each context that is no word of the lexicon needs its word in `others`.")
+            raise DataError(
+                "prior: a context outside the lexicon has no word in `others`. Name one for each such context."
+            )
 
     def __len__(self) -> int:
         """Return V."""
@@ -378,14 +380,15 @@ class Prior(ReadOnlyArrays):
         names = [entry.name for entry in fields(PairModel)]
         if set(arrays) not in ({"words"}, {"words", *names}):
             raise DataError(
-                f"prior: it holds {', '.join(sorted(arrays))}; valid: words, alone or with {', '.join(names)}."
+                f"prior: the arrays {', '.join(sorted(arrays))} are not valid. Choose words, alone or with "
+                f"{', '.join(names)}."
             )
         pairs = (
             PairModel(**{field_name: arrays[field_name] for field_name in names}) if len(arrays) > 1 else None
         )
         prior = cls(name, arrays["words"], pairs, others)
         if digest is not None and prior.digest != digest:
-            raise DataError("prior: its numbers are not those that were saved.")
+            raise DataError("prior: its numbers have changed since they were saved.")
         return prior
 
     def of_words(self, kept: Ids) -> Prior:

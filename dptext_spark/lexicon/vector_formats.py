@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import F32, I32, U8
-from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
+from dptext_spark.errors import DataError, SettingsError, either, file_errors, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.vector_intake import (
     Block,
@@ -50,7 +50,7 @@ from dptext_spark.runtime.jit import compiled
 
 CHUNK = 1 << 22
 LONGEST_LINE = CHUNK
-TOO_LONG = f"longer than {LONGEST_LINE:,} bytes, so this is no text file of vectors"
+TOO_LONG = f"the line is longer than {LONGEST_LINE:,} bytes, so that this is not a text file of vectors"
 TEXT_HEADER = re.compile(rb"(\d{1,18}) (\d{1,9})", re.ASCII)
 ZIPPED_RATIO = 4  # text is seldom more than this many times larger than its gzip file
 FINE, SHORT, LONG, NO_NUMBER = range(4)
@@ -82,7 +82,9 @@ def read_text(source: ByteSource, *, header_required: bool) -> VectorEntries:
         announced, dimensions = int(header[1]), int(header[2])
         source.read(len(head.split(b"\n", 1)[0]) + 1)
     elif header_required:
-        raise DataError(f"{source.path}, line 1: must be a header, the numbers of words and of dimensions.")
+        raise DataError(
+            f"{source.path}, line 1: not a header. It must have the number of words and the number of dimensions."
+        )
     else:
         dimensions = first.count(b" ")
     check_dimensions(source.path, dimensions)
@@ -130,8 +132,8 @@ def _text_blocks(source: ByteSource, dimensions: int, announced: int | None) -> 
             break
     if announced is not None and entries != announced:
         raise DataError(
-            f"{source.path}: line 1 announces {announced:,} entries, the file holds {entries:,}; "
-            "it is truncated or its header is wrong."
+            f"{source.path}: line 1 announces {announced:,} entries, but the file has {entries:,}. It is truncated, or its "
+            "header is wrong."
         )
 
 
@@ -139,7 +141,7 @@ def _account(trouble: int, field: int, dimensions: int) -> str:
     """Name the fault of a line, without showing it."""
     if trouble == NO_NUMBER:
         return f"field {field} is not a number"
-    return f"{field} fields, but a key and {dimensions} numbers are {dimensions + 1}"
+    return f"{field} fields do not fit a word and {dimensions} numbers ({dimensions + 1} fields)"
 
 
 def _block(text: bytes, dimensions: int) -> tuple[Any, Any, int, int, int]:
@@ -285,7 +287,9 @@ def read_word2vec_binary(source: ByteSource) -> VectorEntries:
     """
     header = HEADER.match(source.peek(64))
     if not header:
-        raise DataError(f"{source.path}: no header line with the numbers of words and of dimensions.")
+        raise DataError(
+            f"{source.path}: the header is missing. It must have the number of words and the number of dimensions."
+        )
     announced, dimensions = int(header[1]), int(header[2])
     check_dimensions(source.path, dimensions)
     source.read(header.end())
@@ -319,19 +323,19 @@ def _binary_blocks(source: ByteSource, dimensions: int, announced: int) -> Itera
         begin = source.position - len(carry)
         if entries < announced and b" " not in carry[:LONGEST_KEY] and len(carry) >= LONGEST_KEY:
             raise DataError(
-                f"{source.path}, entry {entries + 1:,} at byte {begin:,}: "
-                f"no space within {LONGEST_KEY:,} bytes, so these are no vectors in binary form."
+                f"{source.path}, entry {entries + 1:,} at byte {begin:,}: no space within {LONGEST_KEY:,} bytes, so that "
+                "these are not binary vectors."
             )
         if not chunk and entries < announced:
             raise DataError(
-                f"{source.path}: ends at byte {source.position:,} within entry {entries + 1:,} of the "
-                f"{announced:,} that its header announces."
+                f"{source.path}: the file ends at byte {source.position:,}, within entry {entries + 1:,} of {announced:,} "
+                "that its header announces."
             )
     rest = carry + source.read(CHUNK)
     if rest.strip(b"\n"):
         raise DataError(
-            f"{source.path}: data after byte {source.position - len(rest):,}, where the last of the "
-            f"{announced:,} announced entries ends."
+            f"{source.path}: data follows the last of {announced:,} announced entries, at byte "
+            f"{source.position - len(rest):,}."
         )
 
 
@@ -396,10 +400,10 @@ def read_file(
         raise unknown("format", format, ("auto", *FORMATS))
     require_choice("tokenizer", tokenizer, TOKENIZERS)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 2):
-        raise SettingsError(f"limit: {limit!r} given; valid: a whole number from 2 up, or none.")
+        raise SettingsError(f"limit: {limit!r} is not valid. Choose an integer of 2 or more, or none.")
     listed_words = None if vocabulary is None else _words_to_keep(vocabulary)
     if path.is_dir():
-        raise DataError(f"{path}: a folder; open a saved lexicon with Lexicon.open.")
+        raise DataError(f"{path}: this is a folder. Open a saved lexicon with Lexicon.open.")
     with ByteSource(path) as source:
         if source.peek(len(BOM_UTF8)) == BOM_UTF8:
             source.read(len(BOM_UTF8))
@@ -413,7 +417,7 @@ def read_file(
             if intake.full:
                 break
     if intake.kept < 2:
-        raise DataError(f"{path}: {intake.account()}; a lexicon needs at least two words.")
+        raise DataError(f"{path}: {intake.account()}. A lexicon needs at least two words.")
     return (*intake.finish(), _name(path))
 
 
@@ -429,10 +433,13 @@ def detect(source: ByteSource) -> str:
         raise DataError(f"{source.path}: the file is empty.")
     if head[:4] in (b"PK\x03\x04", b"PAR1"):
         raise DataError(
-            f"{source.path}: an .npz or a Parquet file; valid: vectors as text, a word and its numbers a line (word2vec, .vec)."
+            f"{source.path}: .npz and Parquet files are not valid. Choose text with a word and its numbers in each line "
+            "(word2vec, .vec)."
         )
     if head[:4] == FASTTEXT_MODEL:
-        raise DataError(f"{source.path}: a fastText model; its vectors are in the .vec file beside it.")
+        raise DataError(
+            f"{source.path}: this is a fastText model. Choose the .vec file beside it, because it has the vectors."
+        )
     header = HEADER.match(head)
     if header:
         if not _is_text(head[header.end() :], int(header[2]), whole):
@@ -440,9 +447,7 @@ def detect(source: ByteSource) -> str:
         return "fasttext" if ".vec" in source.path.suffixes else "word2vec"
     if _is_text(head, 1, whole):
         return "glove"
-    raise DataError(
-        f"{source.path}: its format cannot be recognised; set format to one of {', '.join(FORMATS)}."
-    )
+    raise DataError(f"{source.path}: the format is not recognised. Set format to {either(FORMATS)}.")
 
 
 def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
@@ -465,14 +470,12 @@ def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
 def _words_to_keep(vocabulary: str | Path | Iterable[str]) -> pa.Array:
     """Return large_string, the words to keep, from an iterable or from a text file with one word a line."""
     if isinstance(vocabulary, str | Path):
-        try:
+        with file_errors("vocabulary", vocabulary):
             text = Path(vocabulary).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as reason:
-            raise DataError(f"vocabulary: {vocabulary} is not a readable UTF-8 file.") from reason
         return pa.array([line.removesuffix("\r") for line in text.split("\n")], pa.large_string())
     words = list(vocabulary)
     if not all(isinstance(word, str) for word in words):
-        raise SettingsError("vocabulary: every word must be a string; a path may be given instead.")
+        raise SettingsError("vocabulary: every word must be a string. A path can be given instead.")
     return pa.array(words, pa.large_string())
 
 

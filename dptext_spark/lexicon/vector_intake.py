@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32, I64, U8
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, file_errors
 from dptext_spark.lexicon.characters import Tokenizer, producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -43,10 +43,8 @@ class ByteSource:
         Raises:
             DataError: there is no such file, or it cannot be read.
         """
-        try:
+        with file_errors("vectors", path):
             self._file = path.open("rb")
-        except OSError as reason:
-            raise DataError(f"{path}: cannot be read ({reason.strerror}).") from reason
         self.path = path
         self.total = path.stat().st_size
         self.zipped = self._file.read(2) == GZIP_MAGIC
@@ -99,7 +97,7 @@ class ByteSource:
         except (EOFError, gzip.BadGzipFile, zlib.error) as reason:
             known = self.position + len(self._ahead)
             kind = "a truncated gzip file" if isinstance(reason, EOFError) else "damaged gzip data"
-            raise DataError(f"{self.path}: {kind}, after {known:,} unpacked bytes.") from reason
+            raise DataError(f"{self.path}: {kind} after {known:,} unpacked bytes.") from reason
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class VectorEntries:
 def check_dimensions(path: Path, dimensions: int) -> None:
     """Raise :class:`~dptext_spark.errors.DataError` for a number of dimensions that cannot be."""
     if not 1 <= dimensions <= MOST_DIMENSIONS:
-        raise DataError(f"{path}: {dimensions:,} dimensions; valid: 1 to {MOST_DIMENSIONS:,}.")
+        raise DataError(f"{path}: {dimensions:,} dimensions are not valid. Choose 1 to {MOST_DIMENSIONS:,}.")
 
 
 def keys_of(data: U8, offsets: I64) -> pa.Array:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I32, I64, U8
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, file_errors
 from dptext_spark.lexicon.characters import look_up_form
 
 if sys.version_info >= (3, 11):
@@ -45,7 +45,7 @@ def read_array(file: Path | Traversable) -> npt.NDArray[Any]:
             return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
         return np.asarray(np.load(io.BytesIO(file.read_bytes()), allow_pickle=False))
     except FileNotFoundError as reason:
-        raise DataError(f"{file}: there is no such file.") from reason
+        raise DataError(f"{file}: the file does not exist.") from reason
     except (ValueError, EOFError, OSError) as reason:
         raise DataError(f"{file}: not a complete .npy file.") from reason
 
@@ -72,11 +72,13 @@ class Vocabulary:
         """
         if offsets.dtype != np.int64 or offsets.ndim != 1 or data.dtype != np.uint8 or data.ndim != 1:
             raise DataError(
-                "vocabulary: offsets must be int64[V+1] and data uint8[...], "
-                f"given {offsets.dtype}[{offsets.ndim} axes] and {data.dtype}[{data.ndim} axes]."
+                f"vocabulary: offsets {offsets.dtype}[{offsets.ndim} axes] and data {data.dtype}[{data.ndim} axes] are not "
+                "valid. Choose int64[V+1] and uint8[...]."
             )
         if len(data) > MOST_BYTES:
-            raise DataError(f"vocabulary: {len(data):,} bytes of words given; valid: at most {MOST_BYTES:,}.")
+            raise DataError(
+                f"vocabulary: {len(data):,} bytes of words are too many. Choose at most {MOST_BYTES:,}."
+            )
         if (
             len(offsets) == 0
             or offsets[0] != 0
@@ -104,12 +106,12 @@ class Vocabulary:
             text = array.cast(pa.large_string())
             text.validate(full=True)
         except (pa.ArrowException, TypeError, UnicodeError) as reason:
-            raise DataError("vocabulary: words must be valid Unicode text.") from reason
+            raise DataError("vocabulary: a word is not valid Unicode text.") from reason
         if text.null_count:
             raise DataError(f"vocabulary: {text.null_count:,} of {len(text):,} words are NULL.")
         distinct = pc.count_distinct(text).as_py()
         if distinct != len(text):
-            raise DataError(f"vocabulary: {len(text):,} words given, but only {distinct:,} distinct ones.")
+            raise DataError(f"vocabulary: only {distinct:,} of {len(text):,} words are distinct.")
         _, offset_buffer, data_buffer = text.buffers()
         offsets = np.zeros(1, np.int64)
         if len(text):
@@ -141,7 +143,7 @@ class Vocabulary:
             IndexError: no such id (negative ones included).
         """
         if not 0 <= index < len(self):
-            raise IndexError(f"word id {index} given; valid: 0 to {len(self) - 1}")
+            raise IndexError(f"word id {index} is not valid. Choose 0 to {len(self) - 1}")
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
 
     def words(self, ids: I32) -> pa.StringArray:
@@ -153,7 +155,7 @@ class Vocabulary:
         try:
             return self._strings.take(pa.array(np.asarray(ids), pa.int32()))
         except pa.ArrowIndexError as reason:
-            raise IndexError(f"word ids must lie within 0 and {len(self) - 1}") from reason
+            raise IndexError(f"a word id is not valid. Choose 0 to {len(self) - 1}") from reason
 
     def ids(self, words: pa.Array) -> I32:
         """Return int32[n]: the id of each word, -1 where it is unknown or NULL.
@@ -202,14 +204,10 @@ def read_excluded(path: str | Path, field: str = "lexicon.exclude") -> frozenset
     Raises:
         DataError: it cannot be read, is no UTF-8, or holds no word.
     """
-    try:
+    with file_errors(field, path):
         words = words_of_list(Path(path).read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{field}: {str(path)!r} is no UTF-8 text, from byte {error.start:,} on.") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{field}: {str(path)!r} cannot be read; valid: a UTF-8 text file.") from error
     if not words:
-        raise DataError(f"{field}: {str(path)!r} holds no word; valid: one word a line.")
+        raise DataError(f"{field}: {str(path)!r} has no word. Write one word a line.")
     return words
 
 

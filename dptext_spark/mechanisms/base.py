@@ -346,13 +346,13 @@ def check_context(consistency: str, levels: int = 1) -> None:
     """
     if consistency != "token":
         raise SettingsError(
-            f"consistency: {consistency!r} given with mechanism.fluent, by which each occurrence of a word is drawn after the "
-            "word before it; valid with it: token."
+            f"consistency: {consistency!r} is not valid with mechanism.fluent, because each occurrence depends on the word "
+            "before it. Choose token."
         )
     if levels > 1:
         raise SettingsError(
-            f"importance.levels: {levels} given with mechanism.fluent, whose draws follow each other by one law; valid with it: "
-            "importance.percent, or no importance."
+            f"importance.levels: {levels} levels are not valid with mechanism.fluent, because fluent draws share one law. "
+            "Choose importance.percent, or no importance."
         )
 
 
@@ -425,6 +425,17 @@ class Mechanism(ABC):
     def embeddings(self) -> range:
         """Return for how many lexicons of the same words it can be compiled; if for several, `compile` takes them all."""
         return range(1, 2)
+
+    def require_lexicons(self, count: int) -> None:
+        """Raise :class:`SettingsError` unless the mechanism compiles from this number of lexicons."""
+        allowed = self.embeddings()
+        if count not in allowed:
+            preset = getattr(self, "preset", None)
+            raise SettingsError(
+                f"lexicon.more: {count - 1} sources are not valid for mechanism {self.name}"
+                f"{f' with preset {preset}' if preset else ''}. Choose "
+                f"{f'{allowed[0] - 1} to ' if len(allowed) > 1 else ''}{allowed[-1] - 1}."
+            )
 
     @abstractmethod
     def compile(self, lexicon: Lexicon) -> Any:

@@ -297,8 +297,8 @@ class Projection(RadialNoise):
         assert self.m is not None
         if self.m > lexicon.dimensions:
             raise SettingsError(
-                f"mechanism.m: {self.m} given, but the lexicon's vectors have {lexicon.dimensions} dimensions; "
-                f"valid: an integer from 1 to {min(lexicon.dimensions, MOST)}."
+                f"mechanism.m: {self.m} is not valid for vectors of {lexicon.dimensions} dimensions. Choose an integer from "
+                f"1 to {min(lexicon.dimensions, MOST)}."
             )
         projected = project(lexicon.vectors, self.m, self.seed)
         return self.add(projected, NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions))
@@ -328,7 +328,7 @@ def project(vectors: F32, m: int, seed: int) -> F32:
             out[start : start + ROWS] = wide
     if not np.isfinite(out).all():
         raise SettingsError(
-            "mechanism.m: a projected vector passes float32; valid: a lexicon of shorter vectors."
+            "mechanism.m: a projected vector exceeds float32. Choose a lexicon with shorter vectors."
         )
     return out
 

@@ -100,7 +100,7 @@ class Additive(Mechanism):
         delta, calibration = getattr(self, "delta", None), getattr(self, "calibration", None)
         if delta is not None and calibration == "published":
             raise SettingsError(
-                f"mechanism.delta: {delta!r} given, but `calibration: published` takes none; valid: leave it out."
+                f"mechanism.delta: {delta!r} is not valid with `calibration: published`. Remove it."
             )
 
     def published_scale(self, dimensions: int) -> float:
@@ -165,8 +165,8 @@ def scale_of(sensitivity: float, divisor: float, epsilon: float) -> float:
     scale = upwards(sensitivity / divisor)
     if not SHORTEST <= scale <= LONGEST:
         raise SettingsError(
-            f"mechanism.epsilon: {epsilon!r} given; valid: such that the scale of the noise, which grows with clip and falls "
-            f"with epsilon and is {scale:.3g} here, lies between {SHORTEST:g} and {LONGEST:g}."
+            f"mechanism.epsilon: {epsilon!r} is not valid, because the scale of the noise is {scale:.3g}. It grows with "
+            f"clip and falls with epsilon. Choose values with a scale from {SHORTEST:g} to {LONGEST:g}."
         )
     return scale
 
@@ -440,8 +440,8 @@ class TruncatedLaplace(Additive):
             return size, 1.0 / (4.0 * size) if self.delta is None else self.delta
         if self.epsilon >= LARGEST_PUBLISHED:
             raise SettingsError(
-                f"mechanism.epsilon: {self.epsilon!r} given, but the published calibration is undefined where 4ε² + 100 "
-                f"dimensions cannot be counted; valid: less than {LARGEST_PUBLISHED:g}, or `calibration: verified`."
+                f"mechanism.epsilon: {self.epsilon!r} is not valid: the published calibration is undefined, because 4ε² "
+                f"+ 100 dimensions cannot be counted. Choose less than {LARGEST_PUBLISHED:g}, or `calibration: verified`."
             )
         padded = published_dimensions(self.epsilon, size)
         return padded, 1.0 / (4.0 * padded)

@@ -310,13 +310,13 @@ class CusText(Remappable):
         super().__post_init__()
         if self.fluent and self.epsilon > MOST_FLUENT:
             raise SettingsError(
-                f"mechanism.epsilon: {exact(self.epsilon)} given with mechanism.fluent; valid: {MOST_FLUENT} or less, for "
-                "integers of 24 bits hold no larger ratios."
+                f"mechanism.epsilon: {exact(self.epsilon)} is not valid with mechanism.fluent. Choose {MOST_FLUENT} or "
+                "less: integers of 24 bits hold no larger ratios."
             )
         if self.fluent and self.remap != "none":
             raise SettingsError(
-                f"mechanism.fluent: given with mechanism.remap: {self.remap}, by which other words are released than were "
-                "drawn; valid: one of the two."
+                f"mechanism.fluent: not valid with mechanism.remap: {self.remap}, because a remap releases other words than "
+                "the draws. Choose one of the two."
             )
 
     @property
@@ -342,15 +342,15 @@ class CusText(Remappable):
         (lexicon,) = lexicons
         if self.k > len(lexicon):
             raise SettingsError(
-                f"mechanism.k: {self.k} given, but the lexicon holds {len(lexicon)} words; "
-                f"valid: an integer from 2 to {min(len(lexicon), MAX_SLOTS)}."
+                f"mechanism.k: {self.k} is not valid for a lexicon of {len(lexicon)} words. Choose an integer from 2 to "
+                f"{min(len(lexicon), MAX_SLOTS)}."
             )
         self._check_last_set(len(lexicon))
         pairs = lexicon.prior.pairs
         if self.fluent and pairs is None:
             raise SettingsError(
-                f"mechanism.fluent: given, but nothing says which words follow each other in {lexicon.name} (prior: "
-                f"{lexicon.prior.name}); valid: the packaged lexicon, or lexicon.prior: {{corpus: a public text}}."
+                f"mechanism.fluent: not valid, because {lexicon.name} has no counts of word pairs (prior: "
+                f"{lexicon.prior.name}). Choose the packaged lexicon, or lexicon.prior: {{corpus: a public text}}."
             )
         sets, of_word = output_sets(lexicon.vectors, self.k, self.mapping, self.metric, self.remainder)
         outputs = sets[of_word]
@@ -412,8 +412,8 @@ class CusText(Remappable):
         # Half of the slots and fewer always fit: the remainder is smaller than K.
         largest = next(k for k in range(self.k - 1, 1, -1) if k + words % k <= MAX_SLOTS)
         raise SettingsError(
-            f"mechanism.k: {self.k} given; of {words:,} words the {self.mapping} mapping leaves {left:,}, which join the "
-            f"last set and make it {self.k + left:,} words, more than {MAX_SLOTS:,}; valid: mechanism.remainder=own, or "
+            f"mechanism.k: {self.k} is not valid. The {self.mapping} mapping leaves {left:,} of {words:,} words, so that "
+            f"the last set would have {self.k + left:,}, more than {MAX_SLOTS:,}. Choose mechanism.remainder=own, or "
             f"another k, such as {largest} or any up to {MAX_SLOTS // 2}."
         )
 

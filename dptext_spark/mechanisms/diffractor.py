@@ -412,8 +412,8 @@ class Diffractor(Remappable):
         preset = PRESETS[self.preset]
         if preset is not None and self.lists not in (1, preset[0]):
             raise SettingsError(
-                f"mechanism.lists: {self.lists} given, but preset {self.preset} has {preset[0]}; "
-                "valid: leave it out, or preset none."
+                f"mechanism.lists: {self.lists} is not valid with preset {self.preset}, because it has {preset[0]} lists. "
+                "Remove it, or choose preset none."
             )
 
     def embeddings(self) -> range:
@@ -448,16 +448,11 @@ class Diffractor(Remappable):
         Raises:
             SettingsError: as of :meth:`compile`.
         """
-        allowed = self.embeddings()
-        if len(lexicons) not in allowed:
-            raise SettingsError(
-                f"mechanism.preset: {self.preset} is made of {allowed[-1]} embedding(s) at most, {allowed[0]} at least; "
-                f"{len(lexicons)} given."
-            )
+        self.require_lexicons(len(lexicons))
         if not same_words(lexicons):
             raise SettingsError(
-                "lexicon.more: the lexicons do not hold the same words in the same order, and with words that are missing from "
-                "a list the guarantee does not hold; valid: lexicons cut down to their common words."
+                "lexicon.more: the lexicons differ in their words or in the order of words, so that the guarantee would "
+                "not hold. Choose lexicons that are cut down to their common words."
             )
         starts, order = several_walks(
             [lexicon.vectors for lexicon in lexicons], self.lists_of_each, self.list_seed

@@ -153,8 +153,8 @@ def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
     for number, other in enumerate(mechanisms):
         if remap_of(other) != remap_of(first):
             raise SettingsError(
-                f"importance.levels[{number}]: remap {remap_of(other)} given, and {remap_of(first)} for levels[0]; valid: the "
-                "same for all levels, for one table serves them all (one each would tell the level of a word)."
+                f"importance.levels[{number}]: remap {remap_of(other)} differs from {remap_of(first)} of levels[0]. Choose "
+                "the same for all levels: one table for each would reveal the level of a word."
             )
         if remap_of(first) == "none":
             continue
@@ -162,8 +162,8 @@ def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
         assert isinstance(other, Remappable)
         if other.similarity != first.similarity:
             raise SettingsError(
-                f"importance.levels[{number}]: its remap goes by {other.similarity}, that of levels[0] by {first.similarity}; "
-                "valid: mechanisms of one similarity, for one table serves all levels."
+                f"importance.levels[{number}]: its remap uses {other.similarity}, but that of levels[0] uses "
+                f"{first.similarity}. Choose mechanisms with one similarity, because all levels share one table."
             )
 
 

@@ -83,8 +83,8 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
         missing = int((ids < 0).sum())
         if missing:
             raise SettingsError(
-                f"mechanism.sensitive: {missing:,} of {len(sensitive):,} words are not in the lexicon; valid: its "
-                "words, in lower case as it holds them."
+                f"mechanism.sensitive: {missing:,} of {len(sensitive):,} words are not in the lexicon. Choose its words, in "
+                "lower case as in the lexicon."
             )
         chosen: Any = np.unique(ids)
     else:
@@ -93,8 +93,8 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
         chosen = np.arange(len(lexicon) - count, len(lexicon))
     if len(chosen) < 2:
         raise SettingsError(
-            f"mechanism.sensitive: {shown} given, which leaves {len(chosen)} of {len(lexicon):,} words; at "
-            "least two are needed, for a word with no other to become cannot be protected."
+            f"mechanism.sensitive: {shown} leaves {len(chosen)} of {len(lexicon):,} words. Choose two or more, so that a "
+            "word can become another."
         )
     return np.asarray(chosen, np.int32)
 

@@ -280,7 +280,8 @@ class _LexiconFigures(NamedTuple):
         places = np.flatnonzero(place == np.arange(words)).astype(np.int32)
         if len(places) == 1:
             raise SettingsError(
-                "mechanism.name: truncated_gumbel needs two different vectors, but every word of the lexicon has the same."
+                "mechanism.name: truncated_gumbel is not valid for this lexicon, because all words have the same vector. "
+                "Choose a lexicon with different vectors."
             )
         other, gap = nearest_other(vectors, near, distance, places)
         pair = worst_pair(vectors, places, other, gap, rate)
@@ -333,9 +334,9 @@ class TruncatedGumbel(Mechanism):
         admissible = self.epsilon > floor and a * smallest > 1.0
         if not admissible and self.unsafe == "refuse":
             raise SettingsError(
-                f"mechanism.epsilon: {self.epsilon:.16g} given, but truncated_gumbel has no guarantee unless ε > "
-                f"{floor:.6g} = (5 + 2 ln V)/Δmin on this lexicon (V = {words}, Δmin = {smallest:.6g}); "
-                "`unsafe: published` draws without one."
+                f"mechanism.epsilon: {self.epsilon:.16g} is not valid for truncated_gumbel. Its guarantee on this lexicon "
+                f"needs ε > {floor:.6g} = (5 + 2 ln V)/Δmin (V = {words}, Δmin = {smallest:.6g}). Choose a greater ε, or "
+                "`unsafe: published` to draw without a guarantee."
             )
         end = _interval(a, smallest, largest) / 2.0
         summary = SelectionSummary(

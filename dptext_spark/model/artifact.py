@@ -38,7 +38,7 @@ from dptext_spark.mechanisms.base import Sampler, Summary
 from dptext_spark.mechanisms.samplers.table import around, split
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of, providers_of
-from dptext_spark.runtime.paths import PRIVATE, write_atomically
+from dptext_spark.runtime.paths import PRIVATE, require_empty, write_atomically
 from dptext_spark.runtime.validation import Json, Record
 from dptext_spark.text.identifiers.provider import ImportedProvider, require_named
 from dptext_spark.text.policy import Policy
@@ -78,7 +78,7 @@ class SamplerRecord(Record):
         """
         guarantee = Guarantee(**written["guarantee"])
         if not guarantee.is_sound:
-            raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
+            raise DataError(f"artifact: {MANIFEST} has no valid guarantee of {part}.")
         kind = _samplers()[written["sampler"]].summary_type
         summary = kind.from_dict(written["summary"], f"artifact: {MANIFEST}, summary of {part}")
         before = written.get("before")
@@ -99,7 +99,7 @@ class SamplerRecord(Record):
         name = type(sampler).__name__
         if name not in _samplers():
             raise SettingsError(
-                f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
+                f"artifact: a sampler of type {name} cannot be stored. Choose {', '.join(_samplers())}."
             )
         return cls(name, sampler.guarantee, sampler.summary)
 
@@ -252,10 +252,9 @@ class Manifest:
             SettingsError: a part of it is code, which cannot be stored.
         """
         if privatizer.providers:
-            names = ", ".join(repr(provider.name) for provider in privatizer.providers)
             raise SettingsError(
-                f"artifact: a provider cannot be stored ({names}), for it is code; valid: its import path in "
-                "policy.providers, a privatizer without, or one that is not saved nor shipped."
+                "artifact: a provider is code and cannot be stored. Name its import path in policy.providers, or use the "
+                "privatizer without saving or shipping it."
             )
         selector, chosen, budget = privatizer.selector, None, None
         if selector is not None:
@@ -309,8 +308,8 @@ class Manifest:
         text = json.dumps(self.as_dict(), indent=1, sort_keys=True, allow_nan=False)
         if len(text) > MOST_BYTES:
             raise SettingsError(
-                f"artifact: its settings make a {MANIFEST} of {len(text):,} bytes; valid: at most {MOST_BYTES:,}. Lists of words "
-                "are part of it."
+                f"artifact: its settings need {len(text):,} bytes of {MANIFEST}, and lists of words count. Use at most "
+                f"{MOST_BYTES:,}."
             )
         write_atomically(folder / MANIFEST, text, PRIVATE if self.private else 0o666)
 
@@ -347,9 +346,8 @@ def save_model(
     if (target / MANIFEST).exists():
         if replace(read_manifest(target), certificate=None).sealed().seal == manifest.seal:
             return model.fingerprint
-        raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise SettingsError(f"artifact: {str(target)!r} exists and is no artifact; name an empty folder.")
+        raise SettingsError(f"artifact: {str(target)!r} has another artifact. Choose an empty folder.")
+    require_empty("artifact", target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".artifact-") as work:
         built = Path(work) / "artifact"
@@ -421,8 +419,8 @@ def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
     fingerprint = expected_fingerprint(folder)
     if fingerprint != given:
         raise SettingsError(
-            f"run.artifact_fingerprint: {given} given, but the artifact {str(folder)!r} has {fingerprint}; valid: what `prepare` "
-            "printed for the model that you mean. If it is this one, its folder was changed since, or given a certificate."
+            f"run.artifact_fingerprint: {given} is not the fingerprint of {str(folder)!r}, {fingerprint}. Choose the one "
+            "that `prepare` printed. If it printed this one, the folder has changed since, or got a certificate."
         )
 
 
@@ -449,7 +447,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
         manifest = json.loads(_content(_file(folder, f"{prefix}{MANIFEST}", inside=not prefix)))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(
-            f"artifact: {str(folder)!r} holds no readable {MANIFEST} ({type(error).__name__})."
+            f"artifact: {str(folder)!r} has no readable {MANIFEST} ({type(error).__name__})."
         ) from None
     check_schema(
         manifest.get("schema") if isinstance(manifest, dict) else None, f"artifact: the model {str(folder)!r}"
@@ -462,7 +460,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
     )
     if not plain or len(set(names)) < len(names) or len(names) > MOST_ARRAYS:
         raise DataError(
-            f"artifact: {MANIFEST} of {str(folder)!r} names arrays that no model has; valid: each once, by names such as "
+            f"artifact: {MANIFEST} of {str(folder)!r} names arrays that no model has. Each name occurs once and is like "
             "sampler.cells."
         )
     try:
@@ -474,7 +472,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
 def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataError:
     """Return the error for parts that check themselves: refused ones were not written by this version."""
     reason = str(error) if isinstance(error, SettingsError) else type(error).__name__
-    return DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({reason}).")
+    return DataError(f"artifact: {MANIFEST} of {str(folder)!r} does not describe a model ({reason}).")
 
 
 def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
@@ -490,7 +488,7 @@ def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
     """
     file = Path(folder) / name
     if not stat.S_ISREG(file.stat().st_mode):
-        raise OSError(f"{name} is no file")
+        raise OSError(f"{name} is not a file")
     if inside and not file.resolve().is_relative_to(Path(folder).resolve()):
         raise OSError(f"{name} is a link out of the folder")
     return file
@@ -505,7 +503,7 @@ def _content(file: Path) -> str:
     with file.open(encoding="utf-8") as stream:
         text = stream.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise OSError(f"{file.name} holds more than {MOST_BYTES:,} characters")
+        raise OSError(f"{file.name} has more than {MOST_BYTES:,} characters")
     return text
 
 
@@ -536,7 +534,7 @@ def open_model(
     """
     manifest = read_manifest(folder, prefix)
     if seal is not None and manifest.seal != seal:
-        raise DataError(f"artifact: {str(folder)!r} holds another model than the one that was sent.")
+        raise DataError(f"artifact: {str(folder)!r} is not the model that the driver sent.")
     require_named(manifest.policy.providers, providers, repr(str(folder)))
     arrays: dict[str, Array] = {}
     exposed: str | None = None
@@ -575,9 +573,8 @@ def _built(
     records = tuple(provider.record for provider in imported)
     made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), records)
     if fingerprint_of(arrays, *made_of) != manifest.fingerprint:
-        versions = ", ".join(map(str, records))
-        hint = f", or it was made with other versions than {versions}: prepare it again" if records else ""
-        raise DataError(f"artifact: {folder!r} was changed after it was written{hint}.")
+        hint = f" Or it was made with other versions than {', '.join(map(str, records))}: prepare it again."
+        raise DataError(f"artifact: {folder!r} was changed after it was written.{hint if records else ''}")
     table_arrays = _under("words", arrays)
     table = WordTable.restore(table_arrays)
     size = int(table.size[0])
@@ -585,7 +582,7 @@ def _built(
     selector: Selector | BudgetSelector | None = None
     if manifest.importance is not None and manifest.budget is not None:
         raise DataError(
-            f"artifact: {MANIFEST} of {folder!r} holds importance and a budget; valid: one of them."
+            f"artifact: {MANIFEST} of {folder!r} has both importance and a budget. Prepare the model again with one of them."
         )
     if chosen is not None:
         levels = enumerate(chosen.levels, start=1)
@@ -595,7 +592,7 @@ def _built(
         else:
             selector = restored(chosen.selection, table, _under("importance", arrays), further)
         if selector.bound() != chosen.bound:
-            raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint says.")
+            raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint states.")
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
     classifier = None
     if policy.names.classifies:
@@ -613,14 +610,17 @@ def _built(
     )
     is_private = selector is not None and selector.is_private
     if is_private != manifest.private:
-        raise DataError(f"artifact: {folder!r} does not say whether it holds counts of private texts.")
+        raise DataError(f"artifact: {folder!r} does not state whether it has counts of private texts.")
     if is_private and exposed:
         raise DataError(
-            f"artifact: {folder!r} holds counts of private texts, and others may read {exposed}; use `chmod -R go= {folder}`."
+            f"artifact: {folder!r} has counts of private texts, and other users can read {exposed}. Use `chmod -R go= "
+            f"{folder}`."
         )
     unused = set(arrays) - set(privatizer.arrays())
     if unused:
-        raise DataError(f"artifact: {folder!r} holds arrays that belong to no part of it ({min(unused)}).")
+        raise DataError(
+            f"artifact: {folder!r} has arrays that belong to no part of the model ({min(unused)})."
+        )
     return privatizer
 
 

@@ -103,10 +103,7 @@ def _compiled(
     shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)
     mechanisms = (mechanism,) if importance is None else importance.mechanisms(mechanism)
     for level_mechanism in mechanisms:
-        allowed = level_mechanism.embeddings()
-        if len(shared) not in allowed:
-            valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
-            raise SettingsError(f"lexicon: {len(shared)} given, but {level_mechanism.name} takes {valid}.")
+        level_mechanism.require_lexicons(len(shared))
     require_one_remap(mechanisms)
     shared = for_policy(mechanisms[0], shared, policy)
     if any(level_mechanism.reads_context for level_mechanism in mechanisms):
@@ -216,8 +213,8 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
     """
     if config.importance is not None and config.importance.own_data:
         raise SettingsError(
-            "importance.corpus: none given, so that a run counts its own texts and makes its own model; valid here: a text file, "
-            "a document a line."
+            "importance.corpus: not set, so that each run counts its own texts and makes its own model. Choose a text file "
+            "with one document a line."
         )
     say = progress or silent
     classifier = read_classifier(config.policy.names)
@@ -248,7 +245,7 @@ def compile_with_code(
     try:
         make_code(folder, progress=say, providers=config.policy.providers)
     except DataError as error:
-        say(f"no machine code: {error} Each node compiles the loops.", None)
+        say(f"The model has no machine code, and each node compiles the loops: {error}", None)
     return expected_text(folder)
 
 
@@ -324,8 +321,7 @@ def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace
         return opened
     if not path.exists():
         raise DataError(
-            f"{field}: {source.source!r} does not exist; valid: default, a saved lexicon, "
-            "or a file of word vectors."
+            f"{field}: {source.source!r} does not exist. Choose default, a saved lexicon, or a file of word vectors."
         )
     return Lexicon.read(
         path,
@@ -370,7 +366,7 @@ def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
         try:
             artifact.keep_certificate(folder, certificate)
         except DataError:
-            say("the certificate cannot be kept", None)  # a run goes on without one
+            say("the certificate cannot be stored", None)  # a run goes on without one
 
 
 def _one_or_all(fingerprints: Sequence[str]) -> str | list[str]:
@@ -387,7 +383,7 @@ def _open_cached(folder: Path, config: ModelConfig, say: Progress) -> Privatizer
         _certify(privatizer, folder, say)
         return privatizer
     except DataError:
-        say("a cached model is damaged; making it again", None)
+        say("a cached model is damaged, and dptext makes it again", None)
         # Another process may have put it aside by now.
         with (
             tempfile.TemporaryDirectory(dir=folder.parent, prefix=".damaged-") as aside,
@@ -488,8 +484,8 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     engine = spec.get("engine")
     if spec and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
         raise SettingsError(
-            f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
-            "words under the same key; prepare it again."
+            f"run.artifact: {str(folder)!r} was made for engine {engine!r}, but this is {ENGINE_VERSION!r} and draws other "
+            "words under the same key. Prepare it again."
         )
     require_named(manifest.policy.providers, config.policy.providers, repr(str(folder)))
     requested = config.spec()
@@ -510,8 +506,8 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             then = (recorded or {}).get("version")
             if None not in (then, config.lexicon_version) and then != config.lexicon_version:
                 raise SettingsError(
-                    f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "
-                    f"version {config.lexicon_version}, which has other words or vectors; prepare it again."
+                    f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, but this package "
+                    f"has version {config.lexicon_version} with other words or vectors. Prepare it again."
                 )
             pairs = [pair for pair in pairs if pair[0] not in ("lexicon.version", "lexicon.prior")]
             pairs = [pair for pair in pairs if pair[0] != "lexicon.exclude"]
@@ -522,7 +518,6 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
         for name, asked, stored in pairs:
             if asked != stored:
                 raise SettingsError(
-                    f"{name}: {briefly(asked)} given, but the artifact {str(folder)!r} was made with {briefly(stored)}; "
-                    "change the "
+                    f"{name}: {briefly(asked)} differs from {briefly(stored)} of artifact {str(folder)!r}. Change the "
                     "setting, or prepare another artifact."
                 )

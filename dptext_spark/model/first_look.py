@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twice
+from dptext_spark.errors import DataError, SettingsError, did_you_mean, either, key_twice
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.table_files import TableSample
 from dptext_spark.model.table_schema import Parts, beside_texts, of_arrow, resolve_all, texts_of
@@ -32,8 +32,8 @@ from dptext_spark.text.selection import Texts
 from dptext_spark.text.unknown_words import UnknownWords, count_unknown, likely_language
 
 THROWN_AWAY = (
-    "Drawn under a fresh key that is thrown away: none of it was written, and the ledger counts nothing. That holds only while "
-    "nobody shares what is shown here: for whoever sees it, it is one more release of these rows, which no ledger counts."
+    "These draws used a fresh key, which is discarded. Nothing was written, and the ledger counts nothing. Do not share "
+    "this screen: it would be one more release of these rows, outside every ledger."
 )
 
 
@@ -54,14 +54,14 @@ def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, p
     selector = model.selector
     if selector is not None and (selector.reads_weights or not model.chooses):
         raise SettingsError(
-            "model: which words it draws depends on a column of weights, or on what a run counts in all texts, which a few rows "
-            "have not; valid here: importance with idf and a corpus, attention, or random, or none."
+            "model: a few rows cannot show its draws, because they depend on a column of weights or on all texts of a run. "
+            "Choose importance with idf and a corpus, attention or random, or no importance."
         )
     for name, texts in columns.items():
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:  # its message may show the text
-            raise DataError(f"{name}: a text is no valid Unicode.") from None
+            raise DataError(f"{name}: a text is not valid Unicode.") from None
     once = copy(model)
     once.__dict__["_draws"] = {}
     chosen = once.choose([Texts(texts) for texts in columns.values()])
@@ -234,7 +234,7 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     lowered = [name.lower() for name in table.column_names]
     if len(set(lowered)) < len(lowered):
         raise DataError(
-            "columns: two differ in case only, which Spark does not tell apart; valid: names that differ."
+            "columns: two names differ in case only, and Spark takes them for one. Use names that differ otherwise."
         )
     paths = paths_in(table.schema)
     texts = tuple(_path_of(name, table, paths) for name in named) or tuple(
@@ -242,8 +242,8 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     )
     if not texts:
         raise DataError(
-            f"columns: none of {len(table.column_names)} holds text in the sample of {table.num_rows:,} rows (three words or "
-            "more in a value, on average); valid: a table with text, or --column NAME. Nothing was written."
+            f"columns: none of {len(table.column_names)} has text in the sample of {table.num_rows:,} rows (three words or "
+            "more a value on average). Choose a table with text, or --column NAME. Nothing was written."
         )
     twice = [path for path in texts if repeats_a_key(table, paths[path])]
     if twice:
@@ -271,10 +271,10 @@ def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -
     if path in there:
         return path
     if name in table.column_names:
-        raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
+        raise DataError(f"column: {name!r} is of type {table[name].type}. Choose a text column.")
     known = [*there, *(column for column in table.column_names if spelled((column,)) not in there)]
     raise SettingsError(
-        f"column: {name!r} is not there; valid: {', '.join(dict.fromkeys(known[:50]))}.{did_you_mean(name, known)}"
+        f"column: {name!r} is not in the table. Choose {either(dict.fromkeys(known[:50]))}.{did_you_mean(name, known)}"
     )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, either
 from dptext_spark.importance.selector import Selector
 from dptext_spark.model.artifact import expected_fingerprint, open_model
 from dptext_spark.model.privatizer import WARM, Privatizer
@@ -59,10 +59,10 @@ def read_code(file: Path) -> bytes:
     """
     with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(f"{file.name} is no file")
+            raise OSError(f"{file.name} is not a file")
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise OSError(f"{file.name} holds more than {MOST_BYTES:,} bytes")
+        raise OSError(f"{file.name} has more than {MOST_BYTES:,} bytes")
     return content
 
 
@@ -84,15 +84,15 @@ def trusted_code(model: str | os.PathLike[str], vouched: str | None = None) -> b
     except FileNotFoundError:
         if vouched is None:
             return None
-        raise DataError(f"{whose}: it is missing, and run.artifact_fingerprint names it") from None
+        raise DataError(f"{whose}: {FILE} is missing, but run.artifact_fingerprint names it") from None
     except OSError as error:
         raise DataError(f"{whose}: {FILE} cannot be read ({error.strerror or error})") from None
     if vouched is not None and digest_of(code) != vouched:
-        raise DataError(f"{whose}: not what run.artifact_fingerprint names, so it is not used")
+        raise DataError(f"{whose}: not used, because run.artifact_fingerprint names other code")
     if exposed is not None:
         raise DataError(
-            f"{whose}: others may write {str(exposed)!r}, so it is not used; name it in run.artifact_fingerprint, "
-            "as `prepare` prints it"
+            f"{whose}: not used, because other users can write {str(exposed)!r}. Name it in run.artifact_fingerprint, as "
+            "`prepare` prints it"
         )
     return code
 
@@ -110,9 +110,9 @@ def take(code: bytes) -> None:
     except _DAMAGED as error:
         raise DataError(f"{FILE} cannot be unpacked ({type(error).__name__})") from None
     if not jit.attach(folder):
-        made_for = ", ".join(sorted(part.name for part in folder.iterdir())) or "nothing"
-        valid = " or ".join(map(jit.folder_for, jit.targets()))
-        raise DataError(f"{FILE} is for {made_for}; valid here: {valid}")
+        made_for = sorted(part.name for part in folder.iterdir())
+        needed = either(map(jit.folder_for, jit.targets()))
+        raise DataError(f"{FILE} is for {', '.join(made_for) or 'nothing'}, but this node needs {needed}")
 
 
 def attach_code(model: str | os.PathLike[str], vouched: str | None, say: Progress) -> bool:
@@ -127,7 +127,7 @@ def attach_code(model: str | os.PathLike[str], vouched: str | None, say: Progres
             return False
         take(code)
     except DataError as error:
-        say(f"loops are compiled here: {error}", None)
+        say(f"this node compiles the loops: {error}", None)
         return False
     return True
 
@@ -179,7 +179,7 @@ def make_code(
             )  # fmt: skip
             if child.returncode:
                 last = (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1]
-                raise DataError(f"machine code could not be made ({last}).")
+                raise DataError(f"machine code cannot be made ({last}).")
             code = read_code(draft)
             draft.chmod(draft.stat().st_mode & 0o755)
             (Path(model) / FOLDER).mkdir(mode=0o755, exist_ok=True)

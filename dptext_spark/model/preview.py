@@ -164,11 +164,11 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         parcel drawn
     """
     if len(text) > MOST_CHARACTERS:
-        raise SettingsError(f"text: {len(text):,} characters given; valid: at most {MOST_CHARACTERS:,}.")
+        raise SettingsError(f"text: {len(text):,} characters are too many. Use at most {MOST_CHARACTERS:,}.")
     try:
         raw = text.encode("utf-8")
     except UnicodeEncodeError:
-        raise DataError("text: no valid Unicode.") from None
+        raise DataError("text: not valid Unicode.") from None
     policy = model.policy
     spans = _cut_tokens(model, raw, replace(policy, stop_words="draw"))
     listed = {start: code for start, _, code in _cut_tokens(model, raw, policy)}
@@ -391,8 +391,8 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
         return {}
     if privatizer.selector.reads_weights:
         raise SettingsError(
-            "importance.provider: 'column' given, but a preview has no column of weights; valid here: idf with a corpus, "
-            "attention, random."
+            "importance.provider: 'column' is not valid for a preview, because it has no column of weights. Choose idf "
+            "with a corpus, attention or random."
         )
     selections = privatizer.choose([Texts(text)])
     assert selections is not None

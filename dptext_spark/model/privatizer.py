@@ -190,9 +190,9 @@ class Privatizer:
             return table(
                 "Privatizer",
                 rows,
-                note="No example: which words are drawn depends on a run's texts or weights.",
+                note="No example: the drawn words depend on a run's texts or weights.",
             )
-        note = "One draw of a public sentence, under a fresh key that is thrown away."
+        note = "One draw of a public sentence, under a fresh key that is discarded."
         return table("Privatizer", rows, pair=(SHOWN, after), note=note)
 
     def _drawn_once(self, text: str) -> str | None:
@@ -321,9 +321,9 @@ class Privatizer:
         """Do the same, and return the places of identifiers for an audit (None without any)."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):
-            raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
+            raise DataError(f"{column}: a column of type {texts.type} is not valid. Choose a text column.")
         if len(identities) != len(texts):
-            raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
+            raise DataError(f"{column}: {len(texts)} texts do not fit {len(identities)} identities.")
         if self.chooses_in_records and record_ids is not None:
             _check_records(column, row_ids, record_ids, chosen)
         if chosen is None:
@@ -362,7 +362,7 @@ class Privatizer:
         """
         if self.selector is None:
             if any(column.weights is not None for column in columns):
-                raise DataError("weights: given, but all words are drawn; valid: none.")
+                raise DataError("weights: not valid, because all words are drawn. Remove them.")
             return None
         return self.selector.choose(self.engine, columns, self.consistency, self.units)
 
@@ -493,8 +493,8 @@ def _check_contexts(lexicon: Lexicon, table: WordTable | None) -> None:
     assert table is not None
     if lexicon.prior.others != table.beyond():
         raise SettingsError(
-            "policy.stop_word_list: the pairs of the lexicon's prior are in the order of another list, and a fluent sampler "
-            "was compiled from it; valid: a model that `compile` made of the mechanism, the lexicon and the policy."
+            "policy.stop_word_list: the lexicon's prior has its pairs in the order of another list. The fluent sampler was "
+            "compiled from it. Choose a model that `compile` made of this mechanism, lexicon and policy."
         )
 
 
@@ -518,9 +518,9 @@ def _check_records(
         )
     if wrong:
         raise DataError(
-            f"{column}: record_ids that are not those of the rows. With importance at record level, or a budget, words "
-            "are chosen in the texts of one row. Valid: no record_ids; the row_ids; or, with `chosen`, one id "
-            "for each row, repeated for its texts."
+            f"{column}: the record_ids are not those of the rows. With importance at record level, or a budget, the texts "
+            "of one row are a record. Use no record_ids, or the row_ids. With `chosen`, repeat the id of a row for each of "
+            "its texts."
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I32
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, file_errors
 from dptext_spark.importance.providers import numbers_of
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import PairModel, Prior, counted
@@ -72,8 +72,8 @@ def read_prior(corpus: str | Path, lexicon: Lexicon, policy: Policy | None = Non
     kinds = int(np.count_nonzero(counts))
     if kinds < LEAST_WORDS:
         raise DataError(
-            f"{FIELD}: {str(corpus)!r} holds {kinds} different words of the lexicon; valid: a text in its "
-            "language, a document a line."
+            f"{FIELD}: {str(corpus)!r} has {kinds} different words of the lexicon. Choose a text in its language with one "
+            "document a line."
         )
     frequency = counted(counts)
     first, second = (keys // words).astype(np.int32), (keys % words).astype(np.int32)
@@ -88,19 +88,19 @@ def check_corpus(corpus: str | Path) -> None:
     Raises:
         DataError: it is no file that can be read, is empty, or is larger than `MOST_BYTES`.
     """
-    try:
+    with file_errors(FIELD, corpus):
         status = Path(corpus).stat()
-    except OSError as error:
-        raise DataError(f"{FIELD}: {str(corpus)!r} cannot be read ({error.strerror}).") from None
     if not stat.S_ISREG(status.st_mode):
         raise DataError(
-            f"{FIELD}: {str(corpus)!r} is no file; valid: a text file (UTF-8), a document a line."
+            f"{FIELD}: {str(corpus)!r} is not a file. Choose a text file (UTF-8) with one document a line."
         )
     if not status.st_size:
-        raise DataError(f"{FIELD}: {str(corpus)!r} is empty; valid: a text file (UTF-8), a document a line.")
+        raise DataError(
+            f"{FIELD}: {str(corpus)!r} is empty. Choose a text file (UTF-8) with one document a line."
+        )
     if status.st_size > MOST_BYTES:
         raise DataError(
-            f"{FIELD}: {str(corpus)!r} has {status.st_size:,} bytes; valid: at most {MOST_BYTES:,}."
+            f"{FIELD}: {str(corpus)!r} has {status.st_size:,} bytes. Choose at most {MOST_BYTES:,}."
         )
 
 
@@ -111,22 +111,17 @@ def _documents(file: Path) -> Iterator[list[str]]:
         DataError: it cannot be read, is no UTF-8, or has a line of more than `MOST_LINE` characters.
     """
     lines: list[str] = []
-    try:
-        with file.open(encoding="utf-8-sig", newline="\n") as stream:
-            while line := stream.readline(MOST_LINE + 1):
-                if len(line) > MOST_LINE:
-                    raise DataError(
-                        f"{FIELD}: {str(file)!r} holds a line of more than {MOST_LINE:,} characters; valid: a document a line."
-                    )
-                if line.strip():
-                    lines.append(line)
-                if len(lines) == LINES:
-                    yield lines
-                    lines = []
-    except OSError as error:
-        raise DataError(f"{FIELD}: {str(file)!r} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{FIELD}: {str(file)!r} is no UTF-8 text.") from None
+    with file_errors(FIELD, file), file.open(encoding="utf-8-sig", newline="\n") as stream:
+        while line := stream.readline(MOST_LINE + 1):
+            if len(line) > MOST_LINE:
+                raise DataError(
+                    f"{FIELD}: {str(file)!r} has a line of more than {MOST_LINE:,} characters. Write one document a line."
+                )
+            if line.strip():
+                lines.append(line)
+            if len(lines) == LINES:
+                yield lines
+                lines = []
     if lines:
         yield lines
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from dptext_spark._version import __version__
 from dptext_spark.encoder.name_classifier import Classifier
-from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.errors import DPTextError, SettingsError, file_errors
 from dptext_spark.guarantee import Guarantee, counted
 from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, laws_below
 from dptext_spark.importance.levels import Importance
@@ -378,12 +378,9 @@ def file_digest(field: str, file: str) -> str:
         DataError: it cannot be read; the message names the field.
     """
     digest = hashlib.sha256()
-    try:
-        with Path(file).open("rb") as stream:
-            while piece := stream.read(PIECE):
-                digest.update(piece)
-    except OSError as error:
-        raise DataError(f"{field}: {file!r} cannot be read ({error.strerror}).") from None
+    with file_errors(field, file), Path(file).open("rb") as stream:
+        while piece := stream.read(PIECE):
+            digest.update(piece)
     return digest.hexdigest()
 
 
@@ -436,8 +433,8 @@ def with_budget(
     if not samplers:
         cost = "none" if least is None else str(least)
         raise SettingsError(
-            f"budget: {budget} given, but one drawn word has {cost} by the weakest law ({mechanism.name} with ε = "
-            f"{laws[-1]:g}); valid: a larger budget, or a smaller mechanism.epsilon."
+            f"budget: {budget} is not valid: one drawn word has {cost} by the weakest law ({mechanism.name} with ε = "
+            f"{laws[-1]:g}). Choose a larger budget, or a smaller mechanism.epsilon."
         )
     selector = BudgetSelector(budget, np.array(most, np.int64), tuple(samplers[1:]))
     return replace(first, sampler=samplers[0], selector=selector, fingerprint="")
@@ -484,6 +481,6 @@ def _require_figure(account: RecordAccount) -> None:
     """
     if account.why:
         raise SettingsError(
-            f"budget: given with a mechanism by which a record has no ε. {account.why} Valid with a budget: a mechanism whose "
-            "ε adds up, such as custext."
+            f"budget: not valid with a mechanism without ε of a record. {account.why} Choose a mechanism with an ε that "
+            "adds up, such as custext."
         )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, SettingsError, either
 from dptext_spark.model.table_schema import (
     Kind,
     ListOf,
@@ -42,23 +42,21 @@ _NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*\)")
 def nothing_there(place: str, why: str) -> DataError:
     """Return the error for an input's path that leads nowhere."""
     return DataError(
-        f"input.path: there is nothing in {place!r} ({why}); valid: a path that exists where Spark runs."
+        f"input.path: {place!r} is empty or does not exist ({why}). Choose a path that exists where Spark runs."
     )
 
 
 def no_delta_table(place: str) -> DataError:
     """Return the error for an input that should be a Delta table and is none."""
-    others = ", ".join(FORMATS[1:])
     return DataError(
-        f"input.path: {place!r} is no Delta table; name its input.format. Valid: a Delta table's folder, or input.format: one of "
-        f"{others}."
+        f"input.path: {place!r} is not a Delta table. Choose another folder, or set input.format to {either(FORMATS[1:])}."
     )
 
 
 def unreadable(place: str, format: str, why: str) -> DataError:
     """Return the error for an input that is not what its format says; `why` quotes no word."""
     return DataError(
-        f"input: {place!r} cannot be read as {format} ({why}); valid formats: {', '.join(FORMATS)}."
+        f"input: {place!r} cannot be read as {format} ({why}). Choose its format: {either(FORMATS)}."
     )
 
 
@@ -78,7 +76,7 @@ def check_file_names(place: str, files: Iterable[Path]) -> None:
     endless = next((file for file in files if file.exists() and not file.is_file()), None)
     if endless is not None:
         raise DataError(
-            f"input.path: {str(endless)!r} is a pipe, a device or a socket; valid: a file, or a folder of files."
+            f"input.path: {str(endless)!r} is a pipe, a device or a socket. Choose a file, or a folder of files."
         )
     odd = next((file.name for file in files if ":" in file.name), None)
     if odd is not None:
@@ -102,8 +100,8 @@ def check_cases(schema: Struct, columns: Sequence[str] = ()) -> None:
     named = [name for name in columns if tuple(map(str.lower, parts_of(name) or ())) in twins]
     count, shown = sum(often[parts] for parts in twins), f" (among them {_quoted(named)})" if named else ""
     raise DataError(
-        f"input: {count:,} fields differ from each other in case only{shown}, and Spark takes them for one; valid: one spelling "
-        "in all records."
+        f"input: {count:,} fields differ from each other in case only{shown}, and Spark takes them for one. Spell each "
+        "field in one way."
     )
 
 
@@ -127,7 +125,7 @@ def json_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """
     if any("\ud800" <= sign <= "\udfff" for name, _ in pairs for sign in name):
         raise DataError(
-            "input: the name of a field in a record holds half a surrogate pair, which is no character; valid: whole characters."
+            "input: the name of a field has half a surrogate pair, an incomplete character. Use whole characters."
         )
     return dict(pairs)
 
@@ -135,8 +133,8 @@ def json_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def not_utf8(lines: int) -> DataError:
     """Return the error for JSON that is read as UTF-8 and is none."""
     return DataError(
-        f"input.options: no encoding given, so that UTF-8 was read, but {lines:,} of the lines are none; valid: files in "
-        "UTF-8, or input.options: {encoding: ISO-8859-1} or another that Spark reads."
+        f"input.options: no encoding is set, and {lines:,} lines are not UTF-8. Choose files in UTF-8, or set input.options "
+        "to the encoding, such as {encoding: ISO-8859-1}."
     )
 
 
@@ -144,8 +142,8 @@ def colon_in_name(place: str, file: str = "") -> DataError:
     """Return the error for a file that Spark cannot open because of a colon in its name."""
     which = f"the file {file!r}" if file else "a file or folder"
     return DataError(
-        f"input.path: Spark cannot read {place!r}, for the name of {which} holds a colon; valid: names without, such as after "
-        "mv 'a:b.csv' a-b.csv."
+        f"input.path: Spark cannot read {place!r}, because the name of {which} has a colon. Rename it, for example by mv "
+        "'a:b.csv' a-b.csv."
     )
 
 
@@ -157,12 +155,12 @@ def other_header(files: Sequence[str], count: int, *, is_named: bool) -> DataErr
         count: of the first file's columns.
         is_named: whether the first line names them.
     """
-    what = "does not name the columns of the first file, in their order"
+    what = "does not name the columns of the first file in their order"
     if not is_named:
-        what = f"has not {count:,} fields, as the first file has"
+        what = f"does not have {count:,} fields, as the first file has"
     return DataError(
-        f"input: the first line of {named_files(files)} {what}. Columns would be read by their place. Valid: files whose first "
-        "lines are the same; or an input for each kind of file."
+        f"input: the first line of {named_files(files)} {what}. Spark would read columns by their position. Choose files "
+        "with equal first lines, or one input for each kind of file."
     )
 
 
@@ -233,10 +231,10 @@ def check_header(schema: Struct, source: Input, columns: Sequence[str], files: S
         else "its first line"
     )
     raise DataError(
-        f"columns: {_quoted(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: {first}, taken for the "
-        f"names of columns, holds {count:,} other{'' if count == 1 else 's'}, not shown, for they may be private text. Valid: "
-        f"names that stand there; input.options with header: false where that line is a row (columns are then _c0, _c1, ...), "
-        "with sep where fields are separated otherwise, with encoding where the file is no UTF-8."
+        f"columns: {_quoted(columns)} {'is' if len(columns) == 1 else 'are'} not in the input. dptext took {first} for the "
+        f"names of columns. It has {count:,} other field{'' if count == 1 else 's'}, not shown, because they may be private "
+        "text. Choose columns from that line. If the line is a row, set input.options header: false (columns are then _c0, "
+        "_c1, ...). Otherwise set sep or encoding."
     )
 
 
@@ -251,8 +249,12 @@ def check_texts(schema: Struct, columns: Sequence[str]) -> list[TextPath]:
     """
     taken = [name for name in schema.names if name.lower() == RESULT]
     if taken:
-        raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
+        raise DataError(f"input: the column name {taken[0]!r} is reserved. Rename the column.")
     return resolve_all(schema, columns)
+
+
+def _absent(field: str, name: str, names: Sequence[str]) -> DataError:
+    return DataError(f"{field}: {name!r} is not in the input. Choose {either(names)}.")
 
 
 def check_keys_there(schema: Struct, row_key: str | None, record_key: str | None) -> None:
@@ -263,9 +265,7 @@ def check_keys_there(schema: Struct, row_key: str | None, record_key: str | None
     """
     for field, name in (("row_key", row_key), ("record_key", record_key)):
         if name is not None and name not in schema.kinds:
-            raise DataError(
-                f"{field}: {name!r} is not in the input; columns there: {', '.join(schema.names)}."
-            )
+            raise _absent(field, name, schema.names)
 
 
 def check_key_kind(field: str, name: str, kind: Kind) -> None:
@@ -276,8 +276,8 @@ def check_key_kind(field: str, name: str, kind: Kind) -> None:
     """
     if not isinstance(kind, Plain) or not _KEY.fullmatch(kind.name):
         raise SettingsError(
-            f"{field}: column {name!r} is of type {kind}; valid: an integer, string, binary, decimal, date or "
-            "timestamp column."
+            f"{field}: column {name!r} is of type {kind}. Choose an integer, string, binary, decimal, date or timestamp "
+            "column."
         )
 
 
@@ -291,12 +291,10 @@ def check_weights(schema: Struct, names: Sequence[str]) -> None:
     for name in names:
         kind = kinds.get(name.lower())
         if kind is None:
-            raise DataError(
-                f"importance.weights: {name!r} is not in the input; columns there: {', '.join(schema.names)}."
-            )
+            raise _absent("importance.weights", name, schema.names)
         element = kind.element if isinstance(kind, ListOf) else None
         if not isinstance(element, Plain) or not _NUMBER.fullmatch(element.name):
-            raise DataError(f"importance.weights: column {name!r} is of type {kind}; valid: array<float>.")
+            raise DataError(f"importance.weights: column {name!r} is of type {kind}. Choose array<float>.")
 
 
 def list_column(schema: Struct, field: str, name: str) -> str:
@@ -313,11 +311,11 @@ def list_column(schema: Struct, field: str, name: str) -> str:
     known = {candidate.name.lower(): candidate for candidate in schema.fields}
     column = known.get(name.lower())
     if column is None:
-        raise DataError(f"{field}.column: {name!r} is not there; columns there: {', '.join(schema.names)}.")
+        raise _absent(f"{field}.column", name, schema.names)
     inside = column.kind.element if isinstance(column.kind, ListOf) else column.kind
     if not isinstance(inside, Plain) or not inside.is_text:
         raise DataError(
-            f"{field}.column: column {name!r} is of type {column.kind}; valid: string or array<string>."
+            f"{field}.column: column {name!r} is of type {column.kind}. Choose string or array<string>."
         )
     return column.name
 
@@ -344,9 +342,7 @@ def kept_columns(
     valid = [*schema.names, *sorted(inside)]
     for name in listed:
         if name not in schema.kinds and spelled(parts_of(name) or ()) not in inside:
-            raise DataError(
-                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
-            )
+            raise _absent("output.other_columns", name, valid)
     whole = {name for name in listed if name in schema.kinds}
     named = {path.root for path in paths} | whole | {config.row_key}
     listed_parts = {parts_of(name) for name in listed}
@@ -377,15 +373,15 @@ def check_partitions(
     for name in partition_by:
         if name not in valid:
             raise DataError(
-                f"output.partition_by: {name!r} given; valid: columns of the target that are neither text to sanitize nor "
-                f"nested nor binary: {', '.join(valid) or 'none'}."
+                f"output.partition_by: {name!r} is not valid. Choose columns of the target without sanitized text, nested "
+                f"or binary values: {', '.join(valid) or 'none'}."
             )
     if len(valid) and len(partition_by) == len(kept):
-        raise DataError("output.partition_by: all columns given; valid: fewer than the target has.")
+        raise DataError("output.partition_by: it names all columns. Choose fewer than the target has.")
     if there is not None and list(there) != list(partition_by):
         raise DataError(
-            f"output.partition_by: {list(partition_by)} given, and the target is partitioned by {list(there)}; valid: the "
-            "target's own, or leave it out."
+            f"output.partition_by: {list(partition_by)} differs from the target's partitions, {list(there)}. Choose these, "
+            "or remove the setting."
         )
 
 
@@ -425,14 +421,14 @@ class DryRunResult:
 def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[str]:
     """Yield points that no schema decides."""
     if not config.is_stream:
-        yield "whether it has rows"
+        yield "whether the input has rows"
     if config.row_key is not None:
         yield f"whether {config.row_key} is unique and never NULL"
     if config.record_key is not None:
         yield f"whether {config.record_key} is never NULL"
     maps = [path.name for path in paths if path.over == "map"]
     if maps:
-        yield f"whether a map of {', '.join(maps)} holds a key twice"
+        yield f"whether a map of {', '.join(maps)} has the same key twice"
     if not config.allow_unknown:
         yield "whether the lexicon has most of the words"
     if config.input.path is not None and config.input.format in ("csv", "tsv", "json"):
@@ -442,5 +438,5 @@ def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[
             else ("whether every line fits, in its encoding")
         )
     if config.is_stream:
-        yield "whether the checkpoint is of these settings"
-    yield "what the ledger has left"
+        yield "whether the checkpoint belongs to these settings"
+    yield "how much of its limit the ledger has left"

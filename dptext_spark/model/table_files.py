@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from dptext_spark.errors import DataError, NoRowsError, SettingsError
+from dptext_spark.errors import DataError, NoRowsError, SettingsError, either
 from dptext_spark.model.table_checks import FORMATS, check_cases, json_object, other_header
 from dptext_spark.model.table_schema import of_arrow
 
@@ -110,7 +110,7 @@ def format_of(place: str, files: Sequence[str], format: str | None, is_file: boo
         kind = format or next(iter(kinds))
         if kind is None:
             raise SettingsError(
-                f"{FIELD}: {Path(place).name!r} has no known ending; valid: {', '.join(ENDINGS)}, or --format."
+                f"{FIELD}: {Path(place).name!r} has no known ending. Choose {either(ENDINGS)}, or set --format."
             )
         return kind
     if format is None:
@@ -118,16 +118,16 @@ def format_of(place: str, files: Sequence[str], format: str | None, is_file: boo
         if len(known) != 1:
             what = f"files of {', '.join(sorted(known))}" if known else "no file of a known ending"
             raise SettingsError(
-                f"{FIELD}: {place!r} holds {what}; valid: a folder of one of {', '.join(FORMATS)}, or --format."
+                f"{FIELD}: {place!r} has {what}. Choose a folder with one of {either(FORMATS)}, or set --format."
             )
         format = known[0]
     if set(kinds) - {format} and any(kinds):
         raise SettingsError(
-            f"{FIELD}: {place!r} holds {kinds.total() - kinds[format]} files that are no {format}, which a run would read, "
-            "too; valid: a folder of that format alone."
+            f"{FIELD}: {place!r} has {kinds.total() - kinds[format]} files in other formats than {format}, and a run would "
+            "read them, too. Choose a folder with that format alone."
         )
     if not files:
-        raise SettingsError(f"{FIELD}: {place!r} holds no file; valid: a file, or a folder of files.")
+        raise SettingsError(f"{FIELD}: {place!r} has no file. Choose a file, or a folder of files.")
     return format
 
 
@@ -175,8 +175,8 @@ def encoding_of(given: str) -> str:
         known = None
     if known is None:
         raise SettingsError(
-            f"encoding: {given!r} given; valid, for Spark reads no other: {', '.join(dict.fromkeys(ENCODINGS.values()))}. Make "
-            "the file UTF-8 first, such as by iconv."
+            f"encoding: {given!r} is not valid, because Spark does not read it. Choose "
+            f"{either(dict.fromkeys(ENCODINGS.values()))}, or convert the file to UTF-8, for example by iconv."
         )
     return known
 
@@ -193,7 +193,7 @@ def encoding_of_json(given: str | None) -> str:
             name for name in dict.fromkeys(ENCODINGS.values()) if name not in ("UTF-16", "UTF-32")
         )
         raise SettingsError(
-            f"encoding: {given!r} given; valid of JSON, for Spark reads no other by lines: {valid}."
+            f"encoding: {given!r} is not valid for JSON, because Spark cannot read its lines. Choose {valid}."
         )
     return name
 
@@ -218,7 +218,8 @@ def sample_of_texts(
     odd = next((beginning.name for beginning in texts if "\0" in beginning.text), None)
     if odd is not None:
         raise DataError(
-            f"{FIELD}: {odd!r} holds zero bytes, as files of another encoding or kind do; valid: a text file, or --encoding."
+            f"{FIELD}: {odd!r} has zero bytes, so that it is not text in this encoding. Choose a text file, or set "
+            "--encoding."
         )
     each = -(-SAMPLE_ROWS // max(len(texts), 1))
     if format == "json":
@@ -240,10 +241,12 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
             records = [None]
         if any(map(_nests_deep, records)):
             raise DataError(
-                f"{FIELD}: a record of {name!r} nests more than {MOST_NESTED} levels deep; valid: {MOST_NESTED} or fewer."
+                f"{FIELD}: a record of {name!r} nests more than {MOST_NESTED} levels. Use {MOST_NESTED} or fewer."
             )
         if not all(isinstance(record, dict) for record in records):
-            raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
+            raise DataError(
+                f"{FIELD}: {name!r} does not have one JSON record a line. Choose a file of JSON lines."
+            )
         read, used = read + len(lines), used + length
         objects += [record | partitions for record in records]
     total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
@@ -302,7 +305,7 @@ def large_files(sizes: Mapping[str, int]) -> int:
 def on_one_core(count: int) -> str:
     """Warn that a run reads some large files slowly, with a remedy."""
     files = "1 file" if count == 1 else f"{count:,} files"
-    return f"{files} above 1 GB: one core reads each; input.options: {{multiLine: false}} uses all"
+    return f"one core reads each of {files} above 1 GB; input.options: {{multiLine: false}} uses all cores"
 
 
 def _csv(
@@ -317,34 +320,30 @@ def _csv(
         given = replace(given, separator=given.separator or marked[1])
     separator = given.separator or ("\t" if format == "tsv" else _separator(first))
     if len(separator) != 1:
-        raise SettingsError(f"separator: {separator!r} given; valid: one character.")
+        raise SettingsError(f"separator: {separator!r} is not valid. Choose one character.")
     tables = [_records(head.text, separator, head.is_all) for head in texts]
-    assumed = [] if given.encoding or encoding == "UTF-8" else [f"encoding: {encoding}, by its mark."]
+    assumed = [] if given.encoding or encoding == "UTF-8" else [f"encoding: {encoding}, by the file's mark."]
     beginning = next((rows for rows in tables if rows), [])
     if not beginning:
-        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+        raise NoRowsError(f"{FIELD}: {place!r} has no row. Choose a table with rows.")
     header = given.header
     if header is None and sum(map(len, tables)) == 1:
         raise DataError(
-            f"{FIELD}: {place!r} has one line alone, which may name the columns; valid: a table with rows, or --no-header where "
-            "it is one."
+            f"{FIELD}: {place!r} has a single line, and it may name the columns. Choose a table with rows, or set "
+            "--no-header if that line is a row."
         )
     if header is None:
         header = _names_columns(beginning)
-        verdict = (
-            "names the columns" if header else "is a row: columns are _c0, _c1, ..., as Spark names them"
-        )
-        assumed.append(f"the first line {verdict}; --{'no-' if header else ''}header says otherwise.")
+        verdict = "names the columns" if header else "is a row: columns are _c0, _c1, ..., as in Spark"
+        assumed.append(f"the first line {verdict}. --{'no-' if header else ''}header changes that.")
     if given.separator is None and format == "csv":
-        ends = f"fields end with {separator!r}"
+        ends = f"the separator is {separator!r}"
         if len(beginning[0]) == 1:
-            ends = f"a line is one field, for none of {' '.join(map(repr, SEPARATORS))} separates fields"
-        assumed.append(f"{ends}; --separator says otherwise.")
+            ends = f"none of {' '.join(map(repr, SEPARATORS))} separates fields, so that a line is one field"
+        assumed.append(f"{ends}. --separator changes that.")
     names = safe_names(beginning[0]) if header else [f"_c{n}" for n in range(len(beginning[0]))]
     if header and names != beginning[0]:
-        assumed.append(
-            "names in the first line that are empty or stand there twice are numbered, as by a run."
-        )
+        assumed.append("empty or repeated names in the first line get numbers, as in a run.")
     other = [
         head.name
         for head, rows in zip(texts, tables, strict=True)
@@ -357,8 +356,8 @@ def _csv(
     count = sum(map(len, bodies))
     if 2 * odd > count:
         raise DataError(
-            f"{FIELD}: {odd:,} of {count:,} lines have another number of fields than the first, which has {len(names)}; valid: "
-            "--separator with the right one."
+            f"{FIELD}: {odd:,} of {count:,} lines have another number of fields than the first ({len(names)}). Set "
+            "--separator."
         )
     fitting = [[row for row in rows if len(row) == len(names)][:each] for rows in bodies]
     parts = []
@@ -373,7 +372,7 @@ def _csv(
     total, exact = _estimate(count, used, size, read_all)
     if odd:
         assumed.append(
-            f"{odd:,} lines of the sample have another number of fields than the first, and are left out."
+            f"{odd:,} lines of the sample have another number of fields than the first, and are not shown."
         )
     options: dict[str, str | bool] = {"header": header}
     if separator != ("\t" if format == "tsv" else ",") and marked is None:
@@ -408,9 +407,7 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
         csv.field_size_limit(MOST_BYTES + 1)  # Python's own limit is shorter than some letters
         yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error:  # its text may hold private words
-        raise DataError(
-            f"{FIELD}: a file is no valid CSV; valid: fields in double quotes that end."
-        ) from None
+        raise DataError(f"{FIELD}: a file is not valid CSV. Close the double quotes of each field.") from None
 
 
 def _separator(text: str) -> str:
@@ -476,7 +473,7 @@ def made_sample(
     """
     filled = [part for part in parts if part.num_rows]
     if not filled:
-        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+        raise NoRowsError(f"{FIELD}: {place!r} has no row. Choose a table with rows.")
     filled = [part.cast(_plain(part.schema)) for part in filled]
     rows = pa.concat_tables(filled, promote_options="permissive").slice(0, SAMPLE_ROWS).combine_chunks()
     rows.validate(full=True)

@@ -143,8 +143,8 @@ def resolve(schema: Struct, name: str, exact: bool = False) -> TextPath:
     if name in schema.kinds and not exact:
         if parts is not None and len(parts) > 1 and parts[0] in schema.kinds:
             raise DataError(
-                f"columns: {name!r} may be a column or a field of {parts[0]!r}; valid: {spelled((name,))} for the column, "
-                f"`{parts[0]}`.{spelled(parts[1:])} for the field."
+                f"columns: {name!r} may be a column or a field of {parts[0]!r}. Choose {spelled((name,))} for the column, "
+                f"or `{parts[0]}`.{spelled(parts[1:])} for the field."
             )
         parts = (name,)
     if parts is None or parts[0] not in schema.kinds:
@@ -164,9 +164,7 @@ def resolve(schema: Struct, name: str, exact: bool = False) -> TextPath:
             over = "array" if isinstance(kind, ListOf) else "map"
             kind = kind.element if isinstance(kind, ListOf) else kind.value
         elif isinstance(kind, ListOf | MapOf):
-            raise _no_text(
-                schema, name, "lies in a list of lists (at most one array or map may stand on the way)"
-            )
+            raise _no_text(schema, name, "is in a list of lists, but a path has at most one array or map")
         else:
             raise _no_text(schema, name, f"is of type {kind}")
     if left:
@@ -176,7 +174,7 @@ def resolve(schema: Struct, name: str, exact: bool = False) -> TextPath:
 
 def _no_text(schema: Struct, name: str, why: str) -> DataError:
     texts = [path.name for path in texts_of(schema)]
-    return DataError(f"columns: {name!r} {why}; text columns there: {', '.join(texts) or 'none'}.")
+    return DataError(f"columns: {name!r} {why}. Text columns of the input: {', '.join(texts) or 'none'}.")
 
 
 def texts_of(schema: Struct) -> Iterator[TextPath]:
@@ -212,7 +210,7 @@ def resolve_all(schema: Struct, columns: Sequence[str], exact: bool = False) -> 
     for name in columns:
         path = resolve(schema, name, exact)
         if path in paths:
-            raise DataError(f"columns: {name!r} is named twice.")
+            raise DataError(f"columns: {name!r} is named twice. Name it once.")
         paths[path] = None
     return list(paths)
 

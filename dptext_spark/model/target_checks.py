@@ -80,9 +80,9 @@ def mapped_names(columns: Collection[str]) -> str:
     if not unusual:
         return ""
     return (
-        f"the names of {', '.join(map(repr, unusual))} hold a space or another sign that Delta takes with column mapping only "
-        "(reader version 2). Readers without it cannot read the target: Polars (`scan_delta`), pyarrow datasets of `deltalake`, "
-        "Delta Lake before 1.2. Rename the columns in a view of the input to do without."
+        f"Delta needs column mapping (reader version 2) for the names of {', '.join(map(repr, unusual))}, because they have "
+        "a space or another special sign. Readers without it cannot read the target: Polars (`scan_delta`), pyarrow "
+        "datasets of `deltalake`, Delta Lake before 1.2. To avoid that, rename the columns in a view of the input."
     )
 
 
@@ -95,27 +95,26 @@ def engine_of_commit(commit: Commit) -> str | None:
     seal = commit.said.get(SEAL)
     engine = None if seal is None else seal.get("engine")
     if not isinstance(engine, str | None):
-        raise DataError(f"{SEAL}.engine: a {type(engine).__name__} given; valid: a text.")
+        raise DataError(f"{SEAL}.engine: a {type(engine).__name__} is not valid. Choose a text.")
     return engine
 
 
 def other_engine(then: str | None) -> str:
     """Explain that another engine made the draws, and the consequence."""
-    return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
+    return f"engine ({then} then, {ENGINE_VERSION} now): the package has changed, so that the same key gives other draws"
 
 
 def holds_other_files(path: str) -> SettingsError:
     """Return the error for a folder with other files than a Delta table: raw files would lie beside the output."""
     return SettingsError(
-        f"output.path: {path!r} holds files and is no Delta table; valid: a new or empty folder, or a Delta "
-        "table."
+        f"output.path: {path!r} has files and is not a Delta table. Choose a new or empty folder, or a Delta table."
     )
 
 
 def is_the_input(config: RunConfig, target: str) -> SettingsError:
     """Return the error for a target that is the input, if names and paths did not show it."""
     field = "output.table" if config.output.table else "output.path"
-    return SettingsError(f"{field}: {target!r} is the input; valid: another place.")
+    return SettingsError(f"{field}: {target!r} is the input. Choose another place.")
 
 
 def check_releases(config: RunConfig, target: str, commits: Sequence[Commit], *, persistent: bool) -> bool:
@@ -142,24 +141,24 @@ def check_releases(config: RunConfig, target: str, commits: Sequence[Commit], *,
         return False
     if mode == "error":
         raise RunError(
-            f"output: {target!r} exists; valid: output.mode append or overwrite, or another place."
+            f"output: {target!r} exists. Choose output.mode append or overwrite, or another place."
         )
     if not ours and not output.overwrite_raw:
         raise SettingsError(
-            f"output.mode: {target!r} was not written by a run of this tool and may hold raw text, which stays "
-            "readable in its history; name another place, or accept that by output.overwrite_raw=true."
+            f"output.mode: no run of dptext wrote {target!r}. It may hold raw text, and raw text stays readable in its "
+            "history. Choose another place, or accept that by output.overwrite_raw=true."
         )
     if ours and not persistent and output.fresh_noise != "accept":
         raise SettingsError(
-            f"output.mode: {target!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
-            "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
+            f"output.mode: {target!r} has {len(ours)} release(s) of earlier runs. With a key of this run only, {mode} adds "
+            "independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
         )
     # A stream says so of its checkpoint.
     then = ENGINE_VERSION if config.is_stream or not ours else engine_of_commit(next(iter(ours.values())))
     if then != ENGINE_VERSION and output.fresh_noise != "accept":
         raise SettingsError(
-            f"output.mode: {target!r} holds {len(ours)} release(s) of earlier runs, the newest with another "
-            f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Valid: another output, or "
+            f"output.mode: {target!r} has {len(ours)} release(s) of earlier runs, the newest with another "
+            f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Choose another output, or "
             "output.fresh_noise=accept."
         )
     return True
@@ -185,8 +184,8 @@ def check_schema(
     for column in target.fields:
         if column.name in columns and re.search(r"\b(var)?char\(|\bcollate\b", column.raw):
             raise DataError(
-                f"output: column {column.name!r} of the target is {column.raw}; replacements vary in length: make it a plain "
-                "string."
+                f"output: column {column.name!r} of the target is {column.raw}, but replacements vary in length. Make it a "
+                "plain string."
             )
     if mode not in ("append", "overwrite"):
         return
@@ -199,17 +198,16 @@ def check_schema(
         if target_types.get(name) == "string" and written_types[name] not in ("string", "binary")
     ]
     if differ and {name for name, _ in differ} == set(untyped):
-        names = ", ".join(f"{name} ({written_types[name]})" for name in untyped)
+        names = [f"{name} ({written_types[name]})" for name in untyped]
         raise DataError(
-            f"output.mode: {mode} needs the target's columns; it has as strings what the input holds with a type: {names}. "
-            "Numbers of JSON keep their type since this version. Valid: another output, or a target whose columns were "
-            "given these types."
+            f"output.mode: {mode} needs the target's columns, but it has these as strings: {', '.join(names)}. Numbers of JSON "
+            "keep their type. Choose another output, or a target with these types."
         )
     if differ:
         raise DataError(
-            f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
-            f"{', '.join(f'{n} {t}' for n, t in target_types.items())}. output.other_columns decides which "
-            "go along beside the row key: drop, a list, or keep; another output takes any."
+            f"output.mode: {mode} needs the target's columns, but {differ[0][0]!r} differs. Target: "
+            f"{', '.join((f'{n} {t}' for n, t in target_types.items()))}. Change output.other_columns (drop, a list, or "
+            "keep), or choose another output."
         )
 
 
@@ -241,9 +239,11 @@ def check_writable(places: Mapping[str, str]) -> None:
             folder = os.path.dirname(folder)
         if not os.path.isdir(folder):
             raise SettingsError(
-                f"{setting}: {path!r} cannot be written, for {folder!r} is no folder; valid: a folder, which need not exist yet."
+                f"{setting}: {path!r} cannot be written, because {folder!r} is not a folder. Choose a folder. It need not "
+                "exist yet."
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise SettingsError(
-                f"{setting}: {path!r} cannot be written, for this user may not write to {folder!r}; valid: a place where it may."
+                f"{setting}: {path!r} cannot be written, because this user may not write to {folder!r}. Choose another "
+                "place."
             )

@@ -102,9 +102,9 @@ def side_by_side(title: str, rows: Sequence[tuple[str, str | None, str | None]],
         for name, (first, second) in ((row[0], _pair(*row[1:])) for row in rows[:MOST_TEXTS])
     )
     heads = "".join(f'<th scope="col"{_LEFT}>{head}</th>' for head in ("", "before", "after"))
-    few = f"The first {MOST_TEXTS:,} of {len(rows):,} are shown." if len(rows) > MOST_TEXTS else ""
+    few = f"This shows the first {MOST_TEXTS:,} of {len(rows):,} texts." if len(rows) > MOST_TEXTS else ""
     long = any(len(text or "") > MOST_TEXT for row in rows[:MOST_TEXTS] for text in row[1:])
-    short = f"Texts end after {MOST_TEXT:,} characters (…); words are marked up to there." if long else ""
+    short = f"A text is cut after {MOST_TEXT:,} characters (…), and marked up to there." if long else ""
     below = "".join(f"<p>{escape(sentence)}</p>" for sentence in (few, short, note) if sentence)
     inner = f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
     return f"<div><strong>{escape(title)}</strong><table>{inner}</table>{below}</div>"

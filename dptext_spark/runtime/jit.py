@@ -63,7 +63,7 @@ def code_cache() -> str:
             return named
         place = user_cache()
     except SettingsError as error:
-        _log.warning("%s Loops are compiled anew meanwhile.", error)
+        _log.warning("%s This process compiles its loops itself meanwhile.", error)
         place = temporary_cache()
     return str(place / "code")
 
@@ -155,7 +155,7 @@ def taken() -> int:
 def recording(folder: Path) -> Iterator[None]:
     """Write the code of each loop that Python calls for the first time in this process, compiled or loaded, to a folder."""
     if _state.recorded is not None:
-        raise RuntimeError("the loops of this process are being recorded already.")
+        raise RuntimeError("this process already records its loops.")
     _state.recorded, _state.depth = folder, 0
     try:
         yield
@@ -220,7 +220,9 @@ class LoopCache(FunctionCache):
                 self._let_others_compile(sig)
                 return loop
         if _state.attached and _state.depth == 0:
-            _state.warn(f"{self._py_func.__qualname__}: not in the model's machine code; it is compiled.")
+            _state.warn(
+                f"{self._py_func.__qualname__}: not in the model's machine code. It is compiled here."
+            )
         _state.depth += 1  # compiled now, and saved then
         return None
 
@@ -240,7 +242,7 @@ class LoopCache(FunctionCache):
         try:
             self._save(Path(self.cache_path), target, sig, form)
         except OSError as error:
-            _state.warn(f"{self.cache_path}: {error.strerror}; loops are compiled again by each process.")
+            _state.warn(f"{self.cache_path}: {error.strerror}. Each process compiles its loops itself.")
         self._record(target, sig, form)
 
     def _waits_for_another(self, sig: Any) -> bool:
@@ -285,10 +287,10 @@ class LoopCache(FunctionCache):
                 return None
             loop = self._impl.rebuild(target_context, form)
         except Exception as error:  # cut, or made with other libraries in spite of equal versions
-            _state.warn(f"{folder}: machine code cannot be loaded ({type(error).__name__}); it is compiled.")
+            _state.warn(f"{folder}: cannot load machine code ({type(error).__name__}). It is compiled here.")
             return None
         if tuple(loop.signature.args) != tuple(_sigutils.normalize_signature(sig)[0]):
-            _state.warn(f"{folder}: machine code is for other arguments; it is compiled.")
+            _state.warn(f"{folder}: machine code is for other arguments. It is compiled here.")
             return None
         self._record(target, sig, form)
         return loop

@@ -75,20 +75,26 @@ def own(folder: Path, name: str) -> Path | None:
         mode = stat.S_IMODE(status.st_mode)
         if status.st_uid != os.getuid():
             raise SettingsError(
-                f"{name}: {str(folder)!r} belongs to another user; valid: a folder of your own, of mode 700, or after "
-                f"`chown {os.getuid()} {folder} && chmod 700 {folder}` this one, if what lies in it is to be trusted."
+                f"{name}: {str(folder)!r} belongs to another user. Choose a folder of your own with mode 700. If you trust "
+                f"its content, use `chown {os.getuid()} {folder} && chmod 700 {folder}` instead."
             )
         if mode & 0o022:
             raise SettingsError(
-                f"{name}: others may write to {str(folder)!r} (mode {mode:o}), from which machine code is run; empty it, and "
-                f"use `chmod 700 {folder}`."
+                f"{name}: other users can write to {str(folder)!r} (mode {mode:o}), and machine code runs from there. Empty "
+                f"the folder, then use `chmod 700 {folder}`."
             )
         if mode & 0o077:
             folder.chmod(0o700)
-            _log.warning("%s: others could read %s (mode %o); its mode is 700 now", name, folder, mode)
+            _log.warning("%s: other users could read %s (mode %o). Its mode is now 700.", name, folder, mode)
     except OSError:
         return None
     return folder if writable(folder) else None
+
+
+def require_empty(field: str, folder: Path) -> None:
+    """Raise :class:`SettingsError` unless a folder is empty or does not exist yet."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingsError(f"{field}: {str(folder)!r} exists. Choose a new or empty folder.")
 
 
 def writable_by_others(file: Path) -> Path | None:
@@ -162,7 +168,7 @@ def folder_of(name: str) -> Path:
     for folder in (package / name, package.parent / name):
         if folder.is_dir():
             return folder
-    raise DataError(f"{name}: not installed with the package in {str(package)!r}; install its wheel.")
+    raise DataError(f"{name}: not installed beside the package in {str(package)!r}. Install its wheel.")
 
 
 def jobs_by_name() -> dict[str, Path]:
@@ -229,7 +235,7 @@ def unpack(archive: str | os.PathLike[str]) -> Path:
     with zipfile.ZipFile(archive) as whole:
         ours = [name for name in whole.namelist() if name.startswith(f"{PACKAGE}/")]
         if not ours:
-            raise ImportError(f"{PACKAGE}: {str(archive)!r} must hold it at its top, as a wheel does.")
+            raise ImportError(f"{PACKAGE}: {str(archive)!r} lacks it at its top level. Use a wheel.")
         extract(whole, folder, ours)
     return folder / PACKAGE
 
@@ -264,7 +270,7 @@ def import_unpacked(archive: str) -> None:
     folder = unpack(archive)
     spec = spec_from_file_location(PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)])
     if spec is None or spec.loader is None:
-        raise ImportError(f"{PACKAGE}: cannot be imported from {str(folder)!r}, where it was unpacked.")
+        raise ImportError(f"{PACKAGE}: cannot be imported from {str(folder)!r}, its unpacked folder.")
     for name in [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]:
         del sys.modules[name]  # those that were needed to come here
     module = module_from_spec(spec)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from dptext_spark.errors import DataError, did_you_mean
+from dptext_spark.errors import DataError, did_you_mean, either
 
 TYPE = "type"  # the key of a field's metadata: the type of its check, instead of its annotation
 # Valid values, by pydantic's name of the error.
@@ -63,7 +63,7 @@ def needed(problem: ErrorDetails) -> str:
             return f"{context['valid']}."
         case "literal_error":
             choices = re.findall(r"'([^']*)'", context["expected"])
-            return f"{', '.join(choices)}.{did_you_mean(problem['input'], choices)}"
+            return f"{either(choices)}.{did_you_mean(problem['input'], choices)}"
         case "greater_than_equal":
             return f"an integer of {context['ge']} or more."
         case "too_long":
@@ -100,7 +100,7 @@ def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator
             wrong = [*problem["input"]] if isinstance(problem["input"], tuple) else problem["input"]
             hidden = isinstance(wrong, list) and any(isinstance(entry, str) for entry in wrong)
             text = f"a list of {len(wrong):,}" if hidden else shown(wrong)
-            yield f"{place_of(problem, f'{section}.{name}')}: {text} given; valid: {needed(problem)}"
+            yield f"{place_of(problem, f'{section}.{name}')}: {text} is not valid. Choose {needed(problem)}"
 
 
 def problem_of(kind: Any, name: str, value: object) -> ErrorDetails | None:
@@ -182,7 +182,7 @@ def _refusal(problem: ErrorDetails, where: str) -> str:
     place = place_of(problem, where)
     if problem["type"] == "missing":
         return f"{place}: missing."
-    return f"{place}: {type(problem['input']).__name__} given; valid: {needed(problem)}"
+    return f"{place}: {type(problem['input']).__name__} is not valid. Choose {needed(problem)}"
 
 
 @cache

@@ -22,7 +22,7 @@ from dptext_spark.runtime.jit import Int, compiled
 
 _WRONG = (
     "is empty or lies outside its text",
-    "stands before the one listed ahead of it",
+    "begins before the one listed ahead of it",
     "overlaps another",
     "cuts a character in two",
 )
@@ -72,8 +72,8 @@ def check_spans(spans: Spans, source: str) -> None:
     texts = len(rows) - 1
     if len(starts) != len(ends) or len(bounds) != texts + 1:
         raise DataError(
-            f"{source}: {len(starts)} starts, {len(ends)} ends and {len(bounds)} bounds for {texts} texts; "
-            "valid: as many starts as ends, and a bound more than texts."
+            f"{source}: {len(starts)} starts, {len(ends)} ends and {len(bounds)} bounds do not fit {texts} texts. Give as "
+            "many starts as ends, and one bound more than texts."
         )
     if bounds[0] != 0 or bounds[-1] != len(starts) or (np.diff(bounds) < 0).any():
         raise DataError(f"{source}: the bounds do not rise from 0 to the number of spans.")

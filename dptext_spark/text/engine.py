@@ -135,7 +135,7 @@ class Engine:
         """
         size = int(self.table.size[0])
         if self.remap is not None and len(self.remap) != size:
-            raise ValueError(f"remap: {len(self.remap)} words given; valid: {size}, as in the table")
+            raise ValueError(f"remap: {len(self.remap)} words do not fit the {size} of the table")
         longest = int(np.diff(self.table.offsets[: size + 1]).max(initial=0))
         object.__setattr__(self, "_longest", max(2 * longest, LONGEST_MASK))
 
@@ -232,7 +232,7 @@ class Engine:
                     tokens, n, content, *chosen[:3], place, policy.case == "lower", counts, levels
                 )
                 if n < 0:
-                    raise DataError("importance: the words that were chosen are not those of the texts.")
+                    raise DataError("importance: the chosen words are not those of the texts.")
             known, other = assign_blocks(
                 tokens, n, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
             )
@@ -385,7 +385,7 @@ def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
     """Wrap the written bytes as an Arrow array with the NULLs of `texts`."""
     wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     if size > 2**31 - 1 and not wide:
-        raise DataError("batch: the sanitized text passes 2 GiB; use smaller batches (run.batch_rows).")
+        raise DataError("batch: the sanitized text exceeds 2 GiB. Use smaller batches (run.batch_rows).")
     mask = None
     if texts.null_count:
         mask = pa.py_buffer(np.packbits(validity(texts), bitorder="little"))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.errors import SettingsError, did_you_mean, either
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.validation import Json, problems_of, shown, valid
@@ -72,8 +72,8 @@ class Identifiers:
         problems = [*problems_of(self, FIELD)]
         if not problems and self.languages and self.date == KEEP:
             problems.append(
-                f"{FIELD}.{IN_LANGUAGES}: {shown(list(self.languages))} given, but dates are not looked for; valid: with "
-                f"{FIELD}.date: mask."
+                f"{FIELD}.{IN_LANGUAGES}: {shown(list(self.languages))} is not valid without a search for dates. Set "
+                f"{FIELD}.date: mask, or remove it."
             )
         if problems:
             raise SettingsError("\n".join(problems))
@@ -96,13 +96,13 @@ class Identifiers:
             return NO_IDENTIFIERS
         if not isinstance(value, Mapping):
             raise SettingsError(
-                f"{FIELD}: {shown(value)} given; valid: none, or a mapping of types ({', '.join(TYPES)}) to "
-                f"{', '.join(ACTIONS)}."
+                f"{FIELD}: {shown(value)} is not valid. Choose none, or a mapping of types ({', '.join(TYPES)}) to "
+                f"{either(ACTIONS)}."
             )
         names = (*TYPES, IN_LANGUAGES)
         lines = [
-            f"{FIELD}.{name}: no such type of identifier; valid: {', '.join(TYPES)}; or {IN_LANGUAGES}, of written dates."
-            f"{did_you_mean(name, names)}"
+            f"{FIELD}.{name}: no such type of identifier. Choose {', '.join(TYPES)}, or {IN_LANGUAGES} for written "
+            f"dates.{did_you_mean(name, names)}"
             for name in value
             if name not in names
         ]
@@ -144,7 +144,7 @@ OOV, NUMBERS, CASES = (get_args(names) for names in (Oov, Numbers, Case))
 StopWords = Annotated[
     tuple[Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]")], ...] | None,
     valid(
-        "null (the packaged list), a list of words in valid Unicode, none of them empty, or in settings the path of a text file"
+        "null (the packaged list), a list of words in valid Unicode, or in settings the path of a text file"
     ),
 ]
 OOV_MASK = "[OOV]"

@@ -152,7 +152,7 @@ def refusal(
     language: str | None,
     *,
     can_tell: bool,
-    done: str = "Nothing was written to the target",
+    done: str = " Nothing was written to the target.",
 ) -> DataError:
     """Return the error of a run with mostly unknown words: a band of the share and the likely language, no word.
 
@@ -163,13 +163,13 @@ def refusal(
         done: a sentence on the written data; empty if no run began.
     """
     if not can_tell:
-        likely = f"the likely language is named with the extra [{EXTRA}]"
+        likely = f"The extra [{EXTRA}] names the likely language"
     elif language in (None, ENGLISH):
-        likely = "no other language was recognised: are these texts of another kind, such as codes or logs?"
+        likely = "No other language was recognised. The texts may be of another kind, such as codes or logs"
     else:
-        likely = f"likely language: {language}"
+        likely = f"The likely language is {language}"
     return DataError(
-        f"policy.allow_unknown: {found.band} of the words of a sample of {found.rows:,} rows are not in the lexicon ({likely}): "
-        f"most of the text would come out as unknown words{'. ' if done else ''}{done}; valid: a lexicon of that language (guide "
-        "'Another language'), or policy.allow_unknown: true."
+        f"policy.allow_unknown: {found.band} of the words of a sample of {found.rows:,} rows are not in the lexicon. "
+        f"{likely}. Most of the text would become unknown words.{done} Choose a lexicon of that language (guide 'Another "
+        "language'), or policy.allow_unknown: true."
     )

@@ -36,7 +36,7 @@ STAGES = {
     "stream": "stream succeeded",
     "names": "names succeeded",  # whose list holds the words that are looked for
     "environment": "environment succeeded",
-    "limit": "RunError ledger.limit: 1.5 given",
+    "limit": "RunError ledger.limit: the run would pass 1.5",
     "broken": "CountMismatchError",  # what the audit of consistency found, too
     "unreadable": "Nothing was written|The run failed before its commit",
     "null_key": "DataError row_key: column 'id' is NULL in 1 of 2 rows",

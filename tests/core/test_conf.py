@@ -63,7 +63,7 @@ def test_the_examples_are_what_they_say() -> None:
 def test_a_style_says_how_and_of_no_table(name: str) -> None:
     assert set(read_settings(CONF / f"{name}.yaml")) <= {"style", *STYLE_SECTIONS}
     assert load_model_config(CONF / f"{name}.yaml") == parse_model_config({"style": name})
-    with pytest.raises(SettingsError, match=r"input\.path, columns and output\.path: missing"):
+    with pytest.raises(SettingsError, match=r"input\.path, columns and output\.path: not set"):
         load_config(CONF / f"{name}.yaml")
     given = ["input.path=/in", "columns=[body]", "row_key=id", "output.path=/out"]
     assert load_config(CONF / f"{name}.yaml", given).columns == ("body",)

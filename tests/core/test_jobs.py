@@ -37,7 +37,7 @@ def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     settings = tmp_path / "model.yaml"
     settings.write_text("mechanism: {epsilon: -3}\n")
     assert job("prepare").main([str(settings), str(tmp_path / "model")]) == 2
-    assert capsys.readouterr().err.startswith("dptext: bad settings: mechanism.epsilon: -3 given")
+    assert capsys.readouterr().err.startswith("dptext: bad settings: mechanism.epsilon: -3 is not valid")
     assert not (tmp_path / "model").exists()
 
 

@@ -59,7 +59,7 @@ def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
 
 def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("run", table, "--dry-run", "--set", "columns=[nope]") == 3
-    assert "columns: 'nope' is not in the input; text columns there: body." in capsys.readouterr().err
+    assert "columns: 'nope' is not in the input. Text columns of the input: body." in capsys.readouterr().err
 
 
 @pytest.mark.long

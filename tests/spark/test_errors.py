@@ -68,8 +68,8 @@ def test_a_map_with_one_key_twice_names_its_column_and_the_cure(spark, tmp_path:
         "output": {"path": str(tmp_path / "out")}, "run": {"id": "r1"}, "policy": {"allow_unknown": True},
     }  # fmt: skip
     config = parse_config(settings)
-    assert "whether a map of notes holds a key twice" in dry_run(config, lambda _: None).open
-    with pytest.raises(DataError, match=r"^columns: notes: a map holds one key twice.*LAST_WIN") as error:
+    assert "whether a map of notes has the same key twice" in dry_run(config, lambda _: None).open
+    with pytest.raises(DataError, match=r"^columns: notes: a map has the same key twice.*LAST_WIN") as error:
         run(config, spark, key=RunKey.insecure(1))
     assert MARKER not in str(error.value)
     spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")

@@ -160,13 +160,13 @@ class TestWhatIsRefused:
         [
             ("body", {}, SettingsError, "columns: a list with at least one text column is needed"),
             ([], {}, SettingsError, "columns: a list"),
-            (["boddy"], {}, DataError, "columns: 'boddy' is not in the input; text columns there: customer, body, note"),
+            (["boddy"], {}, DataError, "columns: 'boddy' is not in the input. Text columns of the input: customer, body, note"),
             (["id"], {}, DataError, "columns: 'id' is of type bigint"),
             (["body"], {"row_key": "nope"}, DataError, "row_key: 'nope' is not in the input"),
             (["body"], {"record_key": "nope"}, DataError, "record_key: 'nope' is not in the input"),
             (["body"], {"row_key": None}, SettingsError, "row_key: none given"),
             (["body"], {"row_key": "half"}, SettingsError, "row_key: column 'half' is of type double"),
-            (["body"], {"udf": "scala"}, SettingsError, "run.udf: 'scala' is not known; valid: auto, arrow, pandas"),
+            (["body"], {"udf": "scala"}, SettingsError, "run.udf: 'scala' is not valid. Choose auto, arrow or pandas"),
         ],
     )  # fmt: skip
     def test_at_once(

@@ -185,9 +185,7 @@ class TestTheJob:
             "input": {"path": str(tmp_path / "none")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
             "key": {"file": str(tmp_path / "none.key"), "deliver": "executors"},
         }  # fmt: skip
-        with pytest.raises(
-            SettingsError, match=r"key\.deliver: executors given with a key of the calling program"
-        ):
+        with pytest.raises(SettingsError, match=r"key\.deliver: executors needs a key that workers can read"):
             run(parse_config(settings), spark, key=RunKey(SECRET))
 
 

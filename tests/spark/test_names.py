@@ -265,7 +265,7 @@ def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ({"mask": [{"file": "/nowhere/list.txt"}]}, r"policy\.mask\[0\]: /nowhere/list\.txt cannot be read"),
+        ({"mask": [{"file": "/nowhere/list.txt"}]}, r"policy\.mask\[0\]: '/nowhere/list\.txt' cannot be read"),
         ({"mask": [{"column": "nobody"}]}, r"policy\.mask\[0\]\.column: 'nobody' is not there"),
         ({"keep": [{"column": "id"}]}, r"policy\.keep\[0\]\.column: column 'id' is of type bigint"),
         ({"mask": [{"table": "no_such", "column": "a"}]}, r"policy\.mask\[0\]\.table: 'no_such' cannot be read"),

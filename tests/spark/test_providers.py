@@ -199,7 +199,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(
     failing = module(write_wrong, "raises", ship=False)  # Spark takes no file that is changed afterwards
     file = tmp_path / f"{failing.split(':', maxsplit=1)[0]}.py"
     file.write_text(file.read_text().replace("'secret' in", "'Ada' in"))
-    with pytest.raises(SettingsError, match=r"policy\.providers\[0\]: tried on texts of our own"):
+    with pytest.raises(SettingsError, match=r"policy\.providers\[0\]: on dptext's own test texts"):
         run(parse_config(settings(tmp_path, failing)), spark, key=KEY)
     with pytest.raises(DataError, match=r"input\.path"):
         run(parse_config(settings(tmp_path, module())), spark, key=KEY)

@@ -219,9 +219,7 @@ class ExponentialSampler(Sampler):
             return ids
         rows = self.place[ids]
         if len(rows) and rows.min() < 0:
-            raise ValueError(
-                "the law was compiled for some words only, and one of the words to draw is not among them"
-            )
+            raise ValueError("the law was compiled for some words only, and a word to draw is not among them")
         return rows
 
     @property
@@ -319,7 +317,7 @@ class ExponentialSampler(Sampler):
             ValueError: there are rows for some words only, which nobody can sample with elsewhere.
         """
         if self.place is not None:
-            raise ValueError("a law that was compiled for some words only is not stored")
+            raise ValueError("a law that was compiled for some words only cannot be stored")
         return super().arrays()
 
 

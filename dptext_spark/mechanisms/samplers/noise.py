@@ -213,7 +213,8 @@ class NoiseSampler(Sampler):
         lengths = sampler.noise_lengths()
         if not float(lengths[-1]) <= LARGEST:
             raise SettingsError(
-                f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: a greater one; this one makes noise longer than 1e150."
+                f"mechanism.epsilon: {guarantee.epsilon!r} is not valid, because its noise is longer than 1e150. Choose a "
+                "greater one."
             )
         summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
         nearest_count = 1 if second is None else 2

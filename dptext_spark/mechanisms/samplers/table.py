@@ -272,7 +272,7 @@ class TableSampler(AliasRows):
         k = probability.shape[1]
         bits = max(0, (k - 1).bit_length())
         if 1 << bits > MAX_SLOTS:
-            raise SettingsError(f"mechanism.k: {k} outputs a word; valid: at most {MAX_SLOTS}.")
+            raise SettingsError(f"mechanism.k: {k} outputs a word are too many. Choose at most {MAX_SLOTS}.")
         weight = integer_weights(probability)
         return cls(alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
 

@@ -51,10 +51,10 @@ class Presidio:
         """
         require_extra("presidio", "presidio_analyzer")
         if not self.entities:
-            raise SettingsError("presidio: no entities given; valid: names such as PERSON, LOCATION.")
+            raise SettingsError("presidio: no entities. Name some, such as PERSON or LOCATION.")
         if self.model and not _is_installed(self.model):
             raise SettingsError(
-                f"presidio: {self.model!r} given, but spaCy has no such model here; valid: an installed one, or a folder."
+                f"presidio: {self.model!r} is not a spaCy model on this machine. Choose an installed one, or a folder."
             )
 
     @property

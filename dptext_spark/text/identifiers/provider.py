@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, Bools, bounds_of
-from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.errors import DataError, DPTextError, SettingsError, either
 from dptext_spark.runtime.validation import Record
 from dptext_spark.text.chunks import Spans, check_spans, padded
 
@@ -119,7 +119,9 @@ class TypedSpans:
 def _whole(values: Sequence[int] | I64) -> I64:
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
-        raise TypeError(f"spans of type {numbers.dtype} in {numbers.ndim} dimensions; valid: integers in one")
+        raise TypeError(
+            f"spans of type {numbers.dtype} in {numbers.ndim} dimensions are not valid. Choose integers in one dimension"
+        )
     return numbers.astype(np.int64)
 
 
@@ -140,13 +142,13 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str], fiel
         wrong = [name for name in provider.types if not re.fullmatch("[a-z][a-z0-9_]{0,30}", name)]
         if wrong or not provider.types:
             raise SettingsError(
-                f"{field}: {provider.name!r} has types {list(provider.types)}; valid: names of letters, digits and "
+                f"{field}: {provider.name!r} has types {list(provider.types)}. Choose names of letters, digits and "
                 "underscores in lower case."
             )
         taken = [name for name in provider.types if name in reserved]
         if taken:
             raise SettingsError(
-                f"{field}: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name."
+                f"{field}: another provider has the type {taken[0]!r} of {provider.name!r}. Choose another name."
             )
 
 
@@ -197,19 +199,19 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
 def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows: I64) -> ProviderSpans:
     """Check a provider's answer and return it as :func:`provided` does."""
     if not isinstance(found, TypedSpans):
-        raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
+        raise DataError(f"{source}: it returned {type(found).__name__}. Return TypedSpans.")
     places = (found.rows, found.starts, found.ends, found.types)
     if any(
         not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1 for array in places
     ):
-        raise DataError(f"{source}: rows, starts, ends or types that are no int64 in one dimension.")
+        raise DataError(f"{source}: rows, starts, ends and types must be int64 in one dimension.")
     others = (found.starts, found.ends, found.types, found.kept, found.wholes)
     if {len(values) for values in others} != {len(found.rows)}:
-        raise DataError(f"{source}: rows, starts, ends, types and kept of different lengths.")
+        raise DataError(f"{source}: rows, starts, ends, types and kept differ in length.")
     if ((found.rows < 0) | (found.rows >= len(rows) - 1)).any() or (np.diff(found.rows) < 0).any():
-        raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
+        raise DataError(f"{source}: rows do not ascend, or are not in the batch.")
     if ((found.types < 0) | (found.types >= len(types))).any():
-        raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(types)}.")
+        raise DataError(f"{source}: it returned a type that it does not declare. Return {either(types)}.")
     bounds = bounds_of(found.rows, len(rows) - 1)
     shift, sizes = rows[found.rows], np.diff(rows)[found.rows]
     if ((found.starts < 0) | (found.ends > sizes)).any():  # before they are shifted, which may overflow
@@ -334,7 +336,11 @@ class ImportedProvider:
             message = f"provider {self.name!r}: it failed with {type(error).__name__}."
             raise ProviderError(message, FAILED, self.number) from None
         if isinstance(spans, TypedSpans) and spans.kept.any():
-            raise ProviderError(f"provider {self.name!r}: it keeps words in clear.", SPANS, self.number)
+            raise ProviderError(
+                f"provider {self.name!r}: it keeps words in clear, and only masking is allowed.",
+                SPANS,
+                self.number,
+            )
         return spans
 
     def try_out(self) -> None:
@@ -347,7 +353,7 @@ class ImportedProvider:
         try:
             provided(self, self.number, *padded(texts), texts)
         except ProviderError as error:
-            raise SettingsError(f"{FIELD}[{self.number}]: tried on texts of our own, {error}") from None
+            raise SettingsError(f"{FIELD}[{self.number}]: on dptext's own test texts, {error}") from None
 
 
 def check_paths(paths: object) -> tuple[str, ...]:
@@ -356,22 +362,22 @@ def check_paths(paths: object) -> tuple[str, ...]:
     Raises:
         SettingsError: no list of import paths, or one twice.
     """
-    valid = "valid: a list of import paths such as package.module:Class, each once"
+    valid = "Choose a list of import paths such as package.module:Class, each once"
     if isinstance(paths, str) or not isinstance(paths, Sequence):
-        raise SettingsError(f"{FIELD}: {type(paths).__name__} given; {valid}.")
+        raise SettingsError(f"{FIELD}: {type(paths).__name__} is not valid. {valid}.")
     for number, path in enumerate(paths):
         if not isinstance(path, str) or len(path) > LONGEST or not _PATH.fullmatch(path):
             entry = repr(path[:LONGEST]) if isinstance(path, str) else type(path).__name__
-            raise SettingsError(f"{FIELD}[{number}]: {entry} given; {valid}.")
+            raise SettingsError(f"{FIELD}[{number}]: {entry} is not valid. {valid}.")
         if path.startswith("__main__"):
             raise SettingsError(
-                f"{FIELD}[{number}]: {path!r} given, but no worker can import the driver's own script; valid: a class of "
+                f"{FIELD}[{number}]: {path!r} is in the driver's own script, and no worker can import it. Choose a class of "
                 "a module."
             )
         if path in paths[:number]:
-            raise SettingsError(f"{FIELD}[{number}]: {path!r} is named twice; {valid}.")
+            raise SettingsError(f"{FIELD}[{number}]: {path!r} is named twice. {valid}.")
     if len(paths) > MOST:
-        raise SettingsError(f"{FIELD}: {len(paths)} given; valid: at most {MOST}.")
+        raise SettingsError(f"{FIELD}: {len(paths)} providers are too many. Choose at most {MOST}.")
     return tuple(paths)
 
 
@@ -405,10 +411,9 @@ def require_named(given: Sequence[str], named: Sequence[str], place: str) -> Non
         SettingsError: such a model.
     """
     if list(given) != list(named):
-        listed = ", ".join(named) or "none"
         raise SettingsError(
-            f"{FIELD}: {listed} given, but the model in {place} was made with {', '.join(given) or 'none'}. Providers are code, "
-            "and a model's run only where the settings name the same ones in the same order; nothing was imported."
+            f"{FIELD}: {', '.join(named) or 'none'} differs from {', '.join(given) or 'none'} of the model in {place}. "
+            "Providers are code, so that the settings must name those of the model in the same order. Nothing was imported."
         )
 
 
@@ -421,7 +426,7 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
     own_paths = tuple(provider.record.path for provider in imported)
     if own_paths != tuple(paths):
         raise SettingsError(
-            f"{FIELD}: {list(paths)} given, and the privatizer has {list(own_paths)}; valid: a model that `compile` or "
+            f"{FIELD}: {list(paths)} differs from {list(own_paths)} of the privatizer. Choose a model that `compile` or "
             "`prepare` made of the policy."
         )
 
@@ -436,7 +441,7 @@ def _load(path: str, number: int) -> tuple[Provider, ProviderRecord]:
         return _imported(path)
     except _NoProviderError as error:
         raise ProviderImportError(
-            f"{FIELD}[{number}]: {path!r} {error}; valid: {EXPECTED}.", f"PROVIDER_MISSING_{number}"
+            f"{FIELD}[{number}]: {path!r} {error}. Choose {EXPECTED}.", f"PROVIDER_MISSING_{number}"
         ) from None
 
 

@@ -165,14 +165,14 @@ def _check_shares(
         among = int((stops == number).sum())
         if entries >= LEAST_ENTRIES and among > MOST_STOP_WORDS * entries:
             raise DataError(
-                f"{field}: {among / entries:.0%} of its {entries:,} entries are stop words; valid: names and other words of "
-                f"their own, at most {MOST_STOP_WORDS:.0%} of them stop words."
+                f"{field}: {among / entries:.0%} of its {entries:,} entries are stop words. Choose names and other words of "
+                f"your own, with at most {MOST_STOP_WORDS:.0%} stop words."
             )
         share = float((words == number).mean())
         if share > MOST_OF_LEXICON:
             raise DataError(
-                f"{field}: it holds {share:.0%} of the words of the lexicon, so that hardly any would be drawn; valid: at "
-                f"most {MOST_OF_LEXICON:.0%}."
+                f"{field}: it has {share:.0%} of the lexicon's words, so that a run would draw hardly any. Choose at most "
+                f"{MOST_OF_LEXICON:.0%}."
             )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, U64, read_only
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, SettingsError, file_errors
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness import byte_view, is_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined
@@ -56,9 +56,9 @@ TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
 IN_STRETCH, BETWEEN = 0x02, 0x20  # stand before the pieces of an entry, and between those of two of its words
 WRONG = {
-    NO_WORD: "holds no letter or digit; valid: words and phrases",
-    TOO_LONG: f"has more than {MOST_WORDS} words, or one of more than {LONGEST} bytes; valid: words, short phrases",
-    ONE_LETTER: "is a single letter, which would be found everywhere; valid: words of two letters or more",
+    NO_WORD: "has no letter or digit. Choose words and phrases",
+    TOO_LONG: f"has more than {MOST_WORDS} words, or a word of more than {LONGEST} bytes. Choose words and short phrases",
+    ONE_LETTER: "is a single letter, and most texts have it. Choose words of two letters or more",
 }
 TITLES = (
     "dr mr mrs ms miss mx prof professor doctor sir dame lord lady rev reverend fr father sister brother capt captain col "
@@ -112,7 +112,7 @@ class WordList:
             DataError: a column that is no text, or without an entry, or an entry that is no UTF-8 or too long.
         """
         if not is_bytes(texts.type):
-            raise DataError(f"{name}: a column of type {texts.type}; valid: a text column.")
+            raise DataError(f"{name}: a column of type {texts.type} is not valid. Choose a text column.")
         offsets, content = byte_view(texts.fill_null(b"" if pa.types.is_binary(texts.type) else ""))
         low, high = int(offsets[0]), int(offsets[-1])
         return cls._checked(name, content[low:high], offsets[:-1] - low, offsets[1:] - low, needed)
@@ -124,14 +124,11 @@ class WordList:
         Raises:
             DataError: it cannot be read, is empty or too large, or a line is no UTF-8 or too long.
         """
-        try:
-            with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                check_size(name, _line_count(file), size, f" {path}")
-                file.seek(0)
-                data = np.fromfile(file, np.uint8, size)
-        except OSError as error:
-            raise DataError(f"{name}: {path} cannot be read ({error.strerror}).") from None
+        with file_errors(name, path), open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            check_size(name, _line_count(file), size, f" {path}")
+            file.seek(0)
+            data = np.fromfile(file, np.uint8, size)
         if data[:3].tobytes() == b"\xef\xbb\xbf":
             data = data[3:]
         breaks = np.flatnonzero(data == 0x0A)
@@ -147,13 +144,13 @@ class WordList:
             places = places[highest > 0x20]
         starts, ends = starts[places], ends[places]
         if needed and not len(starts):
-            raise DataError(f"{name}: no entry; valid: a word or phrase a line, at least one.")
+            raise DataError(f"{name}: no entry. Write one word or phrase a line.")
         check_size(name, len(starts), 0)
         sizes = ends - starts
         if int(sizes.max(initial=0)) > LONGEST_ENTRY:
             first = int(np.argmax(sizes > LONGEST_ENTRY))
             raise DataError(
-                f"{name}: entry {places[first] + 1:,} has {sizes[first]:,} bytes; valid: at most {LONGEST_ENTRY:,}."
+                f"{name}: entry {places[first] + 1:,} has {sizes[first]:,} bytes. Choose at most {LONGEST_ENTRY:,}."
             )
         bounds = np.append(0, np.cumsum(sizes))
         turns = np.zeros(len(data) + 1, np.int8)
@@ -168,7 +165,7 @@ class WordList:
                 packed[part[0] : part[-1]].tobytes().decode("utf-8")
             except UnicodeDecodeError as error:
                 wrong = first + int(np.searchsorted(part, part[0] + error.start, side="right")) - 1
-                raise DataError(f"{name}: entry {places[wrong] + 1:,} is no UTF-8.") from None
+                raise DataError(f"{name}: entry {places[wrong] + 1:,} is not UTF-8.") from None
         return cls(name, packed, bounds, places)
 
 
@@ -185,9 +182,9 @@ def check_size(name: str, entries: int, size: int, path: str = "") -> None:
         DataError: more than `MOST_ENTRIES`, or more than `LARGEST` bytes.
     """
     if size > LARGEST:
-        raise DataError(f"{name}:{path} holds {size:,} bytes; valid: at most {LARGEST:,}.")
+        raise DataError(f"{name}:{path} has {size:,} bytes. Choose at most {LARGEST:,}.")
     if entries > MOST_ENTRIES:
-        raise DataError(f"{name}: {entries:,} entries; valid: at most {MOST_ENTRIES:,}.")
+        raise DataError(f"{name}: {entries:,} entries are too many. Choose at most {MOST_ENTRIES:,}.")
 
 
 def _line_count(file: BinaryIO) -> int:
@@ -271,7 +268,7 @@ class NameTable:
         """
         if len(lists) > MOST_LISTS:
             raise SettingsError(
-                f"policy.mask: {len(lists)} lists given, with those of policy.keep; valid: at most {MOST_LISTS}."
+                f"policy.mask: {len(lists)} lists, with those of policy.keep, are too many. Choose at most {MOST_LISTS}."
             )
         parts = [
             _hashed(entries, number, None if rows is None else rows[number])

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.errors import SettingsError, either, no_setting
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.validation import Json, problems_of, valid
 
@@ -26,7 +26,7 @@ Filled = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]"), valid("a text that is 
 Model = Annotated[
     Filled, valid("null, a folder with a token classifier, or an installed package that holds one")
 ]
-Threshold = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), valid("above 0 and at most 1")]
+Threshold = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), valid("a number above 0 and at most 1")]
 THRESHOLD = 0.5  # of a classifier: the best F1 of persons on the even texts of WNUT 2017, of .3, .4, ..., .9
 # Of a word in small letters, which is seldom a name: the least of .9, .95, .97, .98, .99 by which lists and classifier together
 # take fewer than 1.9 % of the words of SST-2's training part. It enters the fingerprint of each model with a classifier.
@@ -84,7 +84,9 @@ class NameSearch:
         """
         problems = [*problems_of(self, FIELD)]
         if not problems and self.model is None and self.threshold != THRESHOLD:
-            problems.append(f"{FIELD}.threshold: {self.threshold!r} given; valid: with {FIELD}.model only.")
+            problems.append(
+                f"{FIELD}.threshold: {self.threshold!r} is not valid without {FIELD}.model. Set a model, or remove it."
+            )
         if type(self.threshold) is int:
             object.__setattr__(self, "threshold", float(self.threshold))
         if (
@@ -93,7 +95,7 @@ class NameSearch:
             and any(getattr(self, name) != MASK for name in NAME_TYPES)
         ):
             problems.append(
-                f"{FIELD}: what becomes of names is given, but none are looked for; valid: with lists: true, or with a model."
+                f"{FIELD}: actions for names are set, but no search for names. Set lists: true, or a model."
             )
         if problems:
             raise SettingsError("\n".join(problems))
@@ -112,14 +114,10 @@ class NameSearch:
         names = tuple(field.name for field in fields(cls))
         if not isinstance(value, Mapping):
             raise SettingsError(
-                f"{FIELD}: {type(value).__name__} given; valid: none, or a mapping with lists, person, location, "
+                f"{FIELD}: {type(value).__name__} is not valid. Choose none, or a mapping with lists, person, location, "
                 "model, threshold."
             )
-        lines = [
-            f"{FIELD}.{name}: no such setting; valid: {', '.join(names)}.{did_you_mean(str(name), names)}"
-            for name in value
-            if name not in names
-        ]
+        lines = [no_setting(f"{FIELD}.{name}", name, names) for name in value if name not in names]
         if lines:
             raise SettingsError("\n".join(lines))
         return cls(**{str(name): choice for name, choice in value.items()})
@@ -163,8 +161,8 @@ class NameSearch:
         """
         if self and self.version != VERSION:
             raise SettingsError(
-                f"{FIELD}.version: {self.version!r} given; valid: {VERSION!r}, that of the lists of this package. A model "
-                "for other lists is prepared again."
+                f"{FIELD}.version: {self.version!r} is not valid. Choose {VERSION!r}, the version of this package's lists. "
+                "Prepare a model for other lists again."
             )
 
 
@@ -207,16 +205,17 @@ class ListSource:
         if named_fields not in ({"file"}, {"table", "column"}, {"column"}):
             named = ", ".join(name for name in FIELDS if name in named_fields) or "nothing"
             raise SettingsError(
-                f"{named} given; valid: file; table with column; or column alone, of the input."
+                f"{named} is not valid. Choose file; table with column; or column alone, of the input."
             )
         if self.kind is not None and not self.has_pseudonyms:
             raise SettingsError(
-                f"kind: {self.kind!r} given, but its entries are masked; valid: with replace: {PSEUDONYM}, or none."
+                f"kind: {self.kind!r} is not valid, because the entries are masked. Choose replace: {PSEUDONYM}, or remove "
+                "kind."
             )
         if self.kind is None and self.has_pseudonyms:
             raise SettingsError(
-                f"replace: {PSEUDONYM!r} given, but not of what its entries are names; valid: with kind: "
-                f"{' or '.join(NAME_TYPES)}; or {MASK}."
+                f"replace: {PSEUDONYM!r} is not valid without the kind of the entries. Choose kind: {either(NAME_TYPES)}; "
+                f"or replace: {MASK}."
             )
 
     @property
@@ -300,6 +299,6 @@ def replaces_nothing(field: str, name: str) -> str:
         name: of `REPLACING`.
     """
     return (
-        f"{field}.{name}: given, but what a list keeps stays as it stands; valid here: {', '.join(FIELDS)}. "
-        f"{' and '.join(REPLACING)} belong to lists of policy.mask."
+        f"{field}.{name}: not valid, because policy.keep replaces nothing. Choose {either(FIELDS)}. Lists of policy.mask "
+        f"have {' and '.join(REPLACING)}."
     )

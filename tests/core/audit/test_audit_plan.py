@@ -191,13 +191,13 @@ class TestEncoders:
         with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):
             plan(encoder="no-such-bert")
         bert = make_tiny_bert(tmp_path, config={"model_type": "gpt2", "architectures": ["GPT2Model"]})
-        with pytest.raises(DataError, match="GPT2Model given; valid: BertModel, BertForMaskedLM"):
+        with pytest.raises(DataError, match=r"GPT2Model is not valid\. Choose BertModel, BertForMaskedLM"):
             plan(encoder=str(bert))
         make_tiny_bert(tmp_path)
         bare = {name: one for name, one in tiny_weights().items() if not name.startswith("cls.")}
         save_file(bare, str(tmp_path / "model.safetensors"))
         assert plan(encoder=str(tmp_path)).encoder == str(tmp_path)
-        with pytest.raises(DataError, match=r"masked_model: .* no weights that guess masked words"):
+        with pytest.raises(DataError, match=r"masked_model: .* no weights for masked words"):
             plan(masked_model=str(tmp_path))
 
 

@@ -147,16 +147,16 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["report", "latest", "--publish", "changed_words=1"], "--publish: no such option"),
         (["audit", "t", "--against", "s", "--annotations", "f"], "--annotations: no such option"),
         (["report", "latest", "--most-names=3"], "--most-names: no such option"),
-        (["report", "r_audit", "--statement", "pdf"], "statement: 'pdf' is not known"),
+        (["report", "r_audit", "--statement", "pdf"], "statement: 'pdf' is not valid"),
         (["lexicon", "export"], "No such command"),
         (["lexicon", "build-default", "out", "--source", "x.whl"], "run `make lexicon` in a checkout"),
-        (["mechanisms", "tam"], "'tam' is not known; valid: "),
+        (["mechanisms", "tam"], "'tam' is not valid. Choose "),
         *(
             (["lexicon", "import", "V", "O", f"--{name}", "x"], f"{name}: 'x'")
             for name in ("metric", "tokenizer")
         ),
-        (["run", "strict", "--dry-run"], "input.path, columns and output.path: missing"),
-        (["run", "strict", "--dry-run", "-s", "columns=[body]"], "input.path and output.path: missing"),
+        (["run", "strict", "--dry-run"], "input.path, columns and output.path: not set"),
+        (["run", "strict", "--dry-run", "-s", "columns=[body]"], "input.path and output.path: not set"),
         (["calibrate"], "Missing option '--require'"),
         (["compare"], "Missing option '--mechanisms'"),
     ],
@@ -347,17 +347,17 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["lexicon", "info", "/none"], 3, "no lexicon folder"),
+        (["lexicon", "info", "/none"], 3, "not a lexicon folder"),
         (["lexicon", "info", __file__], 3, "is a file, no saved lexicon"),
         (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
         (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
-        (["preview", "x", "--set", "mechanism.epsilon=-1"], 2, "mechanism.epsilon: -1 given"),
+        (["preview", "x", "--set", "mechanism.epsilon=-1"], 2, "mechanism.epsilon: -1 is not valid"),
         (["preview", "x", "--set", "lexicon.source=/none"], 3, "lexicon.source: '/none'"),
         (["preview", "x", "--set", "key.file=/run.key"], 2, "--set key.*"),
         (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
-        (["preview", "\udcff"], 3, "no valid Unicode"),
+        (["preview", "\udcff"], 3, "not valid Unicode"),
         (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
-        (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' given; valid: a figure (N_w, S_w"),
+        (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' is not valid"),
         (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
     ],
 )
@@ -485,8 +485,8 @@ def failing(error: BaseException) -> int:
 def test_each_kind_of_error_has_its_code(
     error: type[DPTextError], code: int, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(lambda: failing(error("field: x given; valid: y."))) == code
-    assert capsys.readouterr() == ("", f"dptext: {kind}: field: x given; valid: y.\n")
+    assert ended(lambda: failing(error("field: x is not valid. Choose y."))) == code
+    assert capsys.readouterr() == ("", f"dptext: {kind}: field: x is not valid. Choose y.\n")
     assert code in EXIT_CODES
 
 

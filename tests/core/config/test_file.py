@@ -65,19 +65,19 @@ def test_an_empty_file_and_a_byte_order_mark_are_no_trouble(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- a\n- b\n", "holds a list; valid: a mapping"),
-        ("hello\n", "holds a str; valid: a mapping"),
-        ("a: 1\na: 2\n", "line 2: 'a' stands there twice"),
-        ("a: {b: 1, b: 2}\n", "'b' stands there twice"),
-        ("1: a\n", "line 1: the name of a setting must be text, 1 given"),
-        ("? [a]\n: b\n", "the name of a setting must be text"),
-        ("a: [1\n", "line 2, column 1: no valid YAML"),
-        ("a: !!python/object/apply:os.system [true]\n", "no valid YAML"),
-        ("a: 1\n---\nb: 2\n", "no valid YAML"),
-        ("\ta: 1\n", "no valid YAML"),
-        (b"a: \xff\n", "no UTF-8 text"),
-        ("a: \x01\n", "no valid YAML"),
-        ("a: " + "[" * 3000 + "]" * 3000, "33 levels of sections and lists inside each other given"),
+        ("- a\n- b\n", "holds a list"),
+        ("hello\n", "holds a str"),
+        ("a: 1\na: 2\n", "line 2: 'a' is set twice"),
+        ("a: {b: 1, b: 2}\n", "'b' is set twice"),
+        ("1: a\n", "line 1: 1 is not valid as the name"),
+        ("? [a]\n: b\n", "not valid as the name of a setting"),
+        ("a: [1\n", "line 2, column 1: not valid YAML"),
+        ("a: !!python/object/apply:os.system [true]\n", "not valid YAML"),
+        ("a: 1\n---\nb: 2\n", "not valid YAML"),
+        ("\ta: 1\n", "not valid YAML"),
+        (b"a: \xff\n", "not UTF-8 text"),
+        ("a: \x01\n", "not valid YAML"),
+        ("a: " + "[" * 3000 + "]" * 3000, "33 or more levels of sections and lists inside each other"),
     ],
 )
 def test_refuses_what_is_no_plain_mapping(tmp_path: Path, text: str | bytes, said: str) -> None:
@@ -122,13 +122,13 @@ def test_an_override_is_a_yaml_scalar_or_list(item: str, expected: dict[str, Any
 @pytest.mark.parametrize("item", ["a.b=", "run.id=  "])
 def test_an_empty_value_is_no_value(item: str) -> None:
     """Most often a variable that was not set: a run id that vanished would make a run that nothing binds."""
-    with pytest.raises(SettingsError, match=r"no value given; valid: a value, or null"):
+    with pytest.raises(SettingsError, match=r"no value"):
         override({}, [item])
 
 
 @pytest.mark.parametrize("item", ["a", "=1", ".=1", "a..b=1", "a.=1", ""])
 def test_an_override_without_a_name_is_refused(item: str) -> None:
-    with pytest.raises(SettingsError, match=r"valid: a.b=value"):
+    with pytest.raises(SettingsError, match=r"Choose a.b=value"):
         override({}, [item])
     with pytest.raises(SettingsError, match=r"--set a.b.c: 'a.b' is a value, not a section"):
         override({"a": {"b": 1}}, ["a.b.c=2"])

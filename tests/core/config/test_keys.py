@@ -42,11 +42,11 @@ def test_a_variable_is_read_once_and_removed(form: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("MARKERMARKERMARKER", "key.env: 13 bytes given; valid: 32 or more"),
-        ("MARKER" * 10 + "!", "key.env: 61 characters that are no base64 and no hex given"),
-        ("é" * 40, "key.env: 80 characters that are no base64"),
-        ("A" * 64, "key.env: 'RUN_KEY' holds no key: it holds fewer than 16 different bytes"),
-        ("ab" * 31, "key.env: 31 bytes given; valid: 32 or more"),
+        ("MARKERMARKERMARKER", "key.env: 13 bytes are too few"),
+        ("MARKER" * 10 + "!", "key.env: 61 characters are neither base64 nor hex"),
+        ("é" * 40, "key.env: 80 characters are neither base64"),
+        ("A" * 64, "key.env: 'RUN_KEY' is not a key: it has fewer than 16 different bytes"),
+        ("ab" * 31, "key.env: 31 bytes are too few"),
     ],
 )
 def test_what_is_no_key_is_refused_unseen(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +67,11 @@ def test_a_file_is_checked(tmp_path: Path) -> None:
     assert found is not None
     assert found.secret == SECRET
     file.chmod(0o644)
-    with pytest.raises(SettingsError, match=r"key\.file: .*may be read or written by others"):
+    with pytest.raises(SettingsError, match=r"key\.file: .*other users can read"):
         taken(Key(file=str(file)))
     file.chmod(0o600)
     file.write_bytes(b"short")
-    with pytest.raises(SettingsError, match="holds 5 bytes; 32 or more are needed"):
+    with pytest.raises(SettingsError, match="has 5 bytes"):
         read_key(Key(file=str(file)))
     with pytest.raises(SettingsError, match="cannot be read"):
         read_key(Key(file=str(tmp_path / "none")))
@@ -98,7 +98,7 @@ def test_a_variable_of_the_workers_stays(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("key", [{}, {"secret": {"scope": "text", "name": "run-key"}}])
 def test_what_workers_cannot_read_is_refused_with_executors(key: dict[str, object]) -> None:
     for deliver, said in (
-        ("executors", "executors given with .*key\\.file or key\\.env"),
+        ("executors", "executors needs .*key\\.file or key\\.env"),
         ("broadcast", "valid"),
     ):
         with pytest.raises(SettingsError, match=rf"key\.deliver: .*{said}"):
@@ -108,7 +108,7 @@ def test_what_workers_cannot_read_is_refused_with_executors(key: dict[str, objec
 
 def test_a_key_of_the_calling_program_is_refused_with_executors() -> None:
     key = Key(file="/secure/run.key", deliver="executors")
-    with pytest.raises(SettingsError, match=r"^key\.deliver: executors given with a key of"):
+    with pytest.raises(SettingsError, match=r"^key\.deliver: executors needs a key that workers can read"):
         refuse_given(key, RunKey.generate())
     refuse_given(key, None)
     refuse_given(Key(), RunKey.generate())

@@ -62,15 +62,15 @@ def laughs(levels: int, kind: str) -> str:
         (laughs(9, "mappings"), "names of settings"),
         ("policy: &p\n  oov: mask\n  more: *p\n", "levels of sections and lists inside each other"),
         ("columns: &c [*c]\n", "levels of sections and lists inside each other"),
-        ("\n".join(f"name{i}: 1" for i in range(300_000)), "characters given"),
-        ("\n".join(f"n{i}: 1" for i in range(30_000)), "names and values given"),
-        ("\n".join(f"n{i}: 1" for i in range(4_000)), "names of settings given"),
-        (f"columns: [{', '.join(f'c{i}' for i in range(10_000))}]", "names and values given"),
+        ("\n".join(f"name{i}: 1" for i in range(300_000)), "characters"),
+        ("\n".join(f"n{i}: 1" for i in range(30_000)), "names and values"),
+        ("\n".join(f"n{i}: 1" for i in range(4_000)), "names of settings"),
+        (f"columns: [{', '.join(f'c{i}' for i in range(10_000))}]", "names and values"),
         ("a: " + "[" * 100_000, "levels of sections and lists inside each other"),
         ("[" * 100_000 + "]" * 100_000, "levels of sections and lists inside each other"),
         ("- " * 50_000, "levels of sections and lists inside each other"),
-        ("a: '" + "x" * 5_000_000 + "'", "characters given"),
-        ("#" * 5_000_000, "characters given"),
+        ("a: '" + "x" * 5_000_000 + "'", "characters"),
+        ("#" * 5_000_000, "characters"),
     ],
     ids=lambda value: value[:24],
 )
@@ -79,7 +79,7 @@ def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
     file.write_text(text)
     with (
         at_once(),
-        pytest.raises(SettingsError, match=f"settings.yaml', .*({said}).*; valid: at most") as caught,
+        pytest.raises(SettingsError, match=f"settings.yaml', .*({said}).*. Use at most") as caught,
     ):
         load_model_config(file)
     assert len(str(caught.value)) < 500
@@ -88,11 +88,11 @@ def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"columns": [f"c{i}" for i in range(10_000)]}, "columns: 10,000 given; valid: at most 1,000"),
-        ({"output": {"path": "/o", "partition_by": ["c"] * 10_000}}, "output.partition_by: 10,000 given"),
-        ({f"name{i}": i for i in range(300_000)}, "names of settings given, or more; valid: at most 1,000"),
+        ({"columns": [f"c{i}" for i in range(10_000)]}, "columns: 10,000 is not valid. Choose at most 1,000"),
+        ({"output": {"path": "/o", "partition_by": ["c"] * 10_000}}, "output.partition_by: 10,000"),
+        ({f"name{i}": i for i in range(300_000)}, "or more names of settings. Use at most 1,000"),
         ({"mechanism": {f"name{i}": i for i in range(900)}}, "mechanism: 880 more names"),
-        ({"run": {f"name{i}": i for i in range(900)}}, "900 settings are not right"),
+        ({"run": {f"name{i}": i for i in range(900)}}, "900 settings are not valid"),
         ({"x" * 1_000_000: 1}, "x{200}\\.\\.\\.: no such setting"),
         ({"mechanism": {"x" * 1_000_000: 1}}, "mechanism.x{200}: no such setting"),
         ({"columns": [["c"] * 900] * 1_000}, "columns"),

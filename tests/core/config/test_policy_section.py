@@ -60,40 +60,40 @@ def test_pseudonyms_are_asked_for_by_a_kind_and_what_is_masked_leaves_no_trace()
 
 
 def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
-    with pytest.raises(SettingsError, match=r"policy\.keep\[0\]\.replace: given"):
+    with pytest.raises(SettingsError, match=r"policy\.keep\[0\]\.replace: not valid"):
         ListSources(keep=(ListSource("a", kind="person", replace="pseudonym"),))
 
 
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        ({"mask": "a.txt"}, r"policy\.mask: 'a\.txt' given; valid: a list of sections"),
+        ({"mask": "a.txt"}, r"policy\.mask: 'a\.txt' is not valid. Choose a list of sections"),
         ({"mask": ["a.txt"]}, r"policy\.mask\[0\]: .*a section"),
-        ({"mask": [{}]}, r"policy\.mask\[0\]: nothing given; valid: file; table with column"),
-        ({"keep": [{"file": "a"}, {"table": "t"}]}, r"policy\.keep\[1\]: table given; valid: file; table with column"),
-        ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column given"),
-        ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 given; valid: a text"),
-        ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' given; valid: a text"),
+        ({"mask": [{}]}, r"policy\.mask\[0\]: nothing is not valid. Choose file; table with column"),
+        ({"keep": [{"file": "a"}, {"table": "t"}]}, r"policy\.keep\[1\]: table is not valid. Choose file; table with column"),
+        ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column is not valid"),
+        ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 is not valid. Choose a text"),
+        ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' is not valid. Choose a text"),
         (
             {"mask": [{"fiel": "a"}]},
-            r"policy\.mask\[0\]\.fiel: no such setting; valid here: file, table, column, kind, replace\. .*file",
+            r"policy\.mask\[0\]\.fiel: no such setting. Choose file, table, column, kind or replace\. .*file",
         ),
-        ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' given; valid: catalog"),
-        ({"keep": [{"fiel": "a"}]}, r"policy\.keep\[0\]\.fiel: no such setting; valid here: file, table, column\. .*file"),
-        ({"mask": [{**A, "kind": "person"}]}, r"policy\.mask\[0\]\.kind: 'person' given, but .* valid: with replace: pseudonym"),
-        ({"mask": [{**A, "kind": "person", "replace": "mask"}]}, r"policy\.mask\[0\]\.kind: 'person' given, but"),
-        ({"mask": [{**A, "replace": "pseudonym"}]}, r"policy\.mask\[0\]\.replace: .*: with kind: person or location; or mask"),
-        ({"mask": [{**A, **NAMED, "kind": "peson"}]}, r"policy\.mask\[0\]\.kind: 'peson' .*valid: person, location\. .*person"),
-        ({"mask": [{**A, **NAMED, "kind": ["person"]}]}, r"policy\.mask\[0\]\.kind: a list of 1 given; valid: person, location"),
-        ({"mask": [{**A, **NAMED, "replace": "keep"}]}, r"policy\.mask\[0\]\.replace: 'keep' .*valid: mask, pseudonym"),
-        ({"keep": [{**A, "replace": "mask"}]}, r"policy\.keep\[0\]\.replace: given, but .*as it stands; valid here: file, table"),
-        ({"keep": [{**A, "kind": "person"}]}, r"policy\.keep\[0\]\.kind: given, but .*belong to lists of policy\.mask"),
+        ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' is not valid. Choose catalog"),
+        ({"keep": [{"fiel": "a"}]}, r"policy\.keep\[0\]\.fiel: no such setting. Choose file, table or column\. .*file"),
+        ({"mask": [{**A, "kind": "person"}]}, r"policy\.mask\[0\]\.kind: 'person' is not valid"),
+        ({"mask": [{**A, "kind": "person", "replace": "mask"}]}, r"policy\.mask\[0\]\.kind: 'person' is not valid"),
+        ({"mask": [{**A, "replace": "pseudonym"}]}, r"policy\.mask\[0\]\.replace: .*kind: person or location; or replace: mask"),
+        ({"mask": [{**A, **NAMED, "kind": "peson"}]}, r"policy\.mask\[0\]\.kind: 'peson' .*Choose person or location\. .*person"),
+        ({"mask": [{**A, **NAMED, "kind": ["person"]}]}, r"policy\.mask\[0\]\.kind: a list of 1 is not valid"),
+        ({"mask": [{**A, **NAMED, "replace": "keep"}]}, r"policy\.mask\[0\]\.replace: 'keep' .*Choose mask or pseudonym"),
+        ({"keep": [{**A, "replace": "mask"}]}, r"policy\.keep\[0\]\.replace: not valid, because .* Choose file, table"),
+        ({"keep": [{**A, "kind": "person"}]}, r"policy\.keep\[0\]\.kind: not valid, because .*ists of policy\.mask"),
     ],
 )  # fmt: skip
 def test_what_names_no_list_is_refused(policy: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         parse_config({**PLAIN, "policy": policy})
-    with pytest.raises(SettingsError, match=r"lists: no such setting; valid: policy\.mask, policy\.keep"):
+    with pytest.raises(SettingsError, match=r"lists: no such setting. Choose policy\.mask or policy\.keep"):
         parse_config({**PLAIN, "lists": {"mask": []}})
 
 
@@ -123,11 +123,11 @@ def test_it_is_no_part_of_a_model_and_leaves_no_trace_where_it_is_not_used() -> 
     ("settings", "said"),
     [
         *(
-            ({"policy": {"allow_unknown": value}}, rf"policy\.allow_unknown: {value!r} given")
+            ({"policy": {"allow_unknown": value}}, rf"policy\.allow_unknown: {value!r} is not valid")
             for value in ("yes", None, 1)
         ),
-        ({"other": 1}, r"other: no such setting; valid here: (?!.*allow_unknown)(?!.*\blists\b)"),
-        ({"allow_unknown": True}, r"^allow_unknown: no such setting; valid: policy\.allow_unknown"),
+        ({"other": 1}, r"other: no such setting. Choose (?!.*allow_unknown)(?!.*\blists\b)"),
+        ({"allow_unknown": True}, r"^allow_unknown: no such setting. Choose policy\.allow_unknown"),
     ],
 )
 def test_what_is_neither_is_refused(settings: dict[str, Any], said: str) -> None:
@@ -152,9 +152,9 @@ def test_the_statement_warns_of_what_becomes_of_nearly_all_words(oov: str, said:
 def test_the_error_names_the_setting_and_what_to_do_instead(path: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load_model_config(None, [f"{path}=lexicon"])
-    assert str(caught.value) == f"{path}: no such setting; {_LEFT[path]}."
+    assert str(caught.value) == f"{path}: no such setting. Instead, {_LEFT[path]}."
 
 
 def test_all_that_left_are_named_at_once_whatever_else_is_wrong() -> None:
-    with pytest.raises(SettingsError, match=r"^policy\.segment: no such setting; put spaces"):
+    with pytest.raises(SettingsError, match=r"^policy\.segment: no such setting. Instead, put spaces"):
         parse_config({"columns": 3, "policy": {"segment": "none"}})

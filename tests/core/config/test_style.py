@@ -86,13 +86,13 @@ def test_a_conflict_names_the_style(style: str, sections: dict[str, Any], named:
 def test_what_is_wrong_by_itself_is_not_blamed_on_the_style() -> None:
     assert "style" not in refused("balanced", policy={"case": "title"})
     assert "style" not in refused("balanced", mechanism={"epsilon": -1})
-    with pytest.raises(SettingsError, match=r"^style: 'strickt' given; .* Did you mean 'strict'"):
+    with pytest.raises(SettingsError, match=r"^style: 'strickt' is not valid. .* Did you mean 'strict'"):
         styled("strickt")
 
 
 def test_half_a_mechanism_does_not_become_another_one() -> None:
     said = refused("strict", mechanism={"epsilon": 5.0})
-    assert said.startswith("mechanism.name: none given with style 'strict'")
+    assert said.startswith("mechanism.name: not set")
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -121,22 +121,22 @@ def test_a_record_without_a_search_for_names_is_read_again_without_one(style: st
 
 @pytest.mark.parametrize("row_key", [None, {}, {"none": "yes"}, {"none": "accept", "more": 1}])
 def test_a_run_without_a_row_key_is_refused_until_that_is_accepted(tmp_path: Path, row_key: Any) -> None:
-    with pytest.raises(SettingsError, match=r"^row_key: .*valid: its name.*\{none: accept\}"):
+    with pytest.raises(SettingsError, match=r"^row_key: .*unique column.*\{none: accept\}"):
         read(tmp_path, row_key=row_key)
     assert read(tmp_path, row_key={"none": "accept"}).row_key is None
     least = {name: value for name, value in LEAST.items() if name != "row_key"}
     (tmp_path / "s.yaml").write_text(json.dumps(least))
     assert load_config(tmp_path / "s.yaml", ["row_key.none=accept"]).row_key is None
-    with pytest.raises(SettingsError, match="row_key: none given"):
+    with pytest.raises(SettingsError, match=r"row_key: (not set|.* is not valid)"):
         load_config(tmp_path / "s.yaml")
 
 
 def test_settings_made_by_hand_are_refused() -> None:
     """The public surface has one door to the settings of a run: `load_config`."""
     for settings in (LEAST, {**LEAST, "row_key": None}, {**LEAST, "style": "balanced"}):
-        with pytest.raises(SettingsError, match=r"^RunConfig: .*valid: load_config"):
+        with pytest.raises(SettingsError, match=r"^RunConfig: .*Use load_config"):
             RunConfig(**settings)
-        with pytest.raises(SettingsError, match=r"^RunConfig: .*valid: load_config"):
+        with pytest.raises(SettingsError, match=r"^RunConfig: .*Use load_config"):
             RunConfig.model_validate(settings)
     assert load_config(overrides=["input.path=/in", "columns=[body]", "row_key=id", "output.path=/out"]).style
     assert not hasattr(dptext_spark, "parse_config")
@@ -144,5 +144,5 @@ def test_settings_made_by_hand_are_refused() -> None:
 
 @pytest.mark.parametrize("row_key", [None, {"none": "accept"}])
 def test_a_stream_needs_a_row_key_whatever_is_accepted(tmp_path: Path, row_key: Any) -> None:
-    with pytest.raises(SettingsError, match=r"row_key: none given; mode incremental needs a unique column"):
+    with pytest.raises(SettingsError, match=r"row_key: not set, but mode incremental needs a unique column"):
         read(tmp_path, row_key=row_key, mode="incremental", key={"file": "/k"})

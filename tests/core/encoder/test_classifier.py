@@ -268,7 +268,7 @@ def test_a_package_is_found_by_its_name_and_not_run(tmp_path: Path, monkeypatch:
     assert opened("some-small-classifier").digest == expected.digest
     assert opened("some_small_classifier").digest == expected.digest
     make_tiny_classifier(package / "models" / "two")
-    refused("some_small_classifier", r"holds one classifier \(2 there\)")
+    refused("some_small_classifier", r"one classifier \(2 inside\)")
 
 
 def refused(source: Path | str, said: str) -> None:
@@ -284,17 +284,17 @@ def refused(source: Path | str, said: str) -> None:
         ({"id2label": {"0": "O", "2": "B-PER"}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "O", "1": 7}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "O", "1": "-PER"}}, "", "1 labels for 2 ids"),
-        ({"id2label": {"0": "LABEL_0", "1": "PER"}}, "", "2 ids, 0 of them O"),
-        ({"id2label": {"0": "O", "1": "B-MISC", "2": "EMAIL"}}, "", "1 of them O, and 0 of persons"),
-        ({"id2label": {"0": "O", "1": "PER"}}, "", r"\[0, 0, 9\]; valid: logits .* 2\]"),
+        ({"id2label": {"0": "LABEL_0", "1": "PER"}}, "", "2 ids: 0 are O"),
+        ({"id2label": {"0": "O", "1": "B-MISC", "2": "EMAIL"}}, "", "1 are O, and 0 are persons"),
+        ({"id2label": {"0": "O", "1": "PER"}}, "", r"\[0, 0, 9\]. Choose .* logits .* 2\]"),
         ({}, "vocab_size", "vocab_size"),
-        ({"vocab_size": len(VOCABULARY) - 1}, "", "valid: the tokenizer"),
-        ({"vocab_size": len(VOCABULARY) + 1000}, "", "valid: the tokenizer"),
+        ({"vocab_size": len(VOCABULARY) - 1}, "", "Choose the tokenizer"),
+        ({"vocab_size": len(VOCABULARY) + 1000}, "", "Choose the tokenizer"),
         ({"vocab_size": len(VOCABULARY) + 1}, "", r"\(vocab_size\)"),
         ({"max_position_embeddings": "24"}, "", "max_position_embeddings"),
         ({"max_position_embeddings": 25}, "", r"25 tokens \(max_position_embeddings\)"),
-        ({"pad_token_id": 1}, "", r"\[PAD\] 0, .* pad_token_id 1"),
-        ({"pad_token_id": "0"}, "", r"\[PAD\] 0, .* pad_token_id '0'"),
+        ({"pad_token_id": 1}, "", r"\[PAD\] 0; .* pad_token_id 1"),
+        ({"pad_token_id": "0"}, "", r"\[PAD\] 0; .* pad_token_id '0'"),
     ],
 )
 def test_wrong_settings(tmp_path: Path, config: Mapping[str, object], without: str, said: str) -> None:
@@ -326,8 +326,8 @@ def change_tokenizer(written: dict[str, Any], how: str) -> None:
     [
         ("without a sign", r"lacks one of the special tokens \[CLS\]"),
         ("of another kind", r"lacks one of the special tokens \[CLS\]"),
-        ("in another order", r"\[PAD\] \d+, and config.json .* pad_token_id 0"),
-        ("with more words", "valid: the tokenizer"),
+        ("in another order", r"config.json.* \[PAD\] \d+; .* pad_token_id 0"),
+        ("with more words", "Choose the tokenizer"),
     ],
 )
 def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path, how: str, said: str) -> None:
@@ -344,13 +344,13 @@ def test_files_are_one_of_each_and_such_files(tmp_path: Path, monkeypatch: pytes
         file.write_bytes(b"\xff{]")
         refused(tmp_path, "cannot be read")
         file.unlink()
-        refused(tmp_path, "valid: a folder with config")
+        refused(tmp_path, "Choose a folder with config")
     make_tiny_classifier(tmp_path)
     (tmp_path / "model_q4.onnx").write_bytes(b"")
-    refused(tmp_path, "holds 'model_q4.onnx' and 'onnx/model.onnx'")
+    refused(tmp_path, "has 'model_q4.onnx' and 'onnx/model.onnx'")
     (tmp_path / "model_q4.onnx").unlink()
     monkeypatch.setattr("dptext_spark.encoder.name_classifier.MOST_BYTES", 100)
-    refused(tmp_path, "valid: at most 100")
+    refused(tmp_path, "Choose at most 100")
     refused("no-such-model", "'no-such-model' is neither")
 
 
@@ -358,7 +358,7 @@ def change_graph(model: Any, how: str) -> None:
     """Make a graph that is no classifier, or one that is not to be trusted."""
     graph, last = model.graph, model.graph.node[-1]
     match how:
-        case "gives hidden":
+        case "returns hidden":
             last.output[0] = graph.output[0].name = "hidden"
         case "the operator Add of 'com.somebody'":
             last.domain = "com.somebody"
@@ -370,7 +370,7 @@ def change_graph(model: Any, how: str) -> None:
             graph.node.append(helper.make_node("RandomNormalLike", ["own"], ["noise"]))
         case "takes input_ids, attention_mask, pixels":
             graph.input.append(helper.make_tensor_value_info("pixels", TensorProto.FLOAT, [1, 2]))
-        case "gives logits of sizes":  # of another type
+        case "returns logits of sizes":  # of another type
             graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
         case "onnxruntime cannot read its graph":
             last.op_type = "NoSuchOperator"
@@ -379,12 +379,12 @@ def change_graph(model: Any, how: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "gives hidden",
+        "returns hidden",
         "the operator Add of 'com.somebody'",
         "the operator Own of 'com.somebody'",
         "the operator RandomNormalLike",
         "takes input_ids, attention_mask, pixels",
-        "gives logits of sizes",
+        "returns logits of sizes",
         "onnxruntime cannot read its graph",
     ],
 )
@@ -423,7 +423,7 @@ def test_what_onnxruntime_cannot_run_is_an_error_without_a_word(tiny: Classifier
     table = logits_table()
     table[VOCABULARY.index("oslo")] = np.nan
     arrays["graph"] = np.frombuffer(tiny_graph(table=table).SerializeToString(), np.uint8)
-    with pytest.raises(DataError, match="valid: finite numbers") as error:
+    with pytest.raises(DataError, match="finite numbers") as error:
         Classifier.restore(arrays, tiny.search).find(pa.array(["Anna in Oslo"]))
     assert "oslo" not in str(error.value).lower()
 

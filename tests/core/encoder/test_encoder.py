@@ -227,10 +227,10 @@ def test_a_word_without_a_sub_word_is_guessed_where_it_stood(guesser: Encoder) -
 
 
 def test_an_encoder_that_guesses_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="without the weights that guess"):
+    with pytest.raises(DataError, match="without the weights for"):
         guessed(Encoder.open(folder), spans_of(["the film"]))
     weights = make_tiny_bert(tmp_path)
     kept = {n: w for n, w in load_file(weights / "model.safetensors").items() if not n.startswith("cls.")}
     save_file(kept, str(weights / "model.safetensors"))
-    with pytest.raises(DataError, match=r"has no weight 'cls\.predictions"):
+    with pytest.raises(DataError, match=r"lacks the weight 'cls\.predictions"):
         Encoder.open(weights, head=True)

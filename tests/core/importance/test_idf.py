@@ -79,7 +79,7 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     made = with_importance(MODEL, Importance(percent=20, corpus=str(file)))
     assert made.selector is not None
     assert "4 documents" in made.selector.provider.sentence
-    for content, said in ((b"\xff\n", "no UTF-8"), (b"\n \n", "holds no document"), (None, "cannot be read")):
+    for content, said in ((b"\xff\n", "not UTF-8"), (b"\n \n", "has no document"), (None, "cannot be read")):
         file.unlink()
         if content is not None:
             file.write_bytes(content)
@@ -105,7 +105,7 @@ def test_nothing_is_chosen_before_it_is_counted() -> None:
     assert not made.chooses
     assert made.selector is not None
     assert "The counts have no noise" in made.selector.provider.sentence
-    with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
+    with pytest.raises(SettingsError, match=r"importance.corpus: not set"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
     complete = with_importance(MODEL, Importance(percent=20), (), counted(TEXT))
     assert complete.chooses

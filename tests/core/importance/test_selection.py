@@ -29,7 +29,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "importance: neither of percent and levels"),
     ({"percent": 10, "levels": [{"share": 5}]}, "importance: both of percent and levels"),
     *(
-        ({"percent": value}, f"importance.percent: {value!r} given")
+        ({"percent": value}, f"importance.percent: {value!r} is not valid")
         for value in (0, -5, 100.5, float("nan"), True, "30")
     ),
     ({"percent": 0.0000001}, "6 decimals or fewer"),
@@ -38,37 +38,40 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"percent": 10, "strategy": "timid"}, "importance.strategy: 'timid'"),
     ({"percent": 10, "precent": 3}, "Did you mean 'percent'?"),
     ({"percent": 10, "rank_punctuation": "yes"}, "importance.rank_punctuation: 'yes'"),
-    ({"percent": 10, "weights": "w"}, "importance.weights: given with provider idf"),
-    ({"percent": 10, "provider": "column"}, "importance.weights: none given"),
-    ({"percent": 10, "provider": "attention"}, "importance.model: none given"),
+    ({"percent": 10, "weights": "w"}, "importance.weights: not valid with provider idf"),
+    ({"percent": 10, "provider": "column"}, "importance.weights: not set"),
+    ({"percent": 10, "provider": "attention"}, "importance.model: not set"),
     (
         {"percent": 10, "provider": "random", "corpus": "x.txt"},
-        "importance.corpus: given with provider random",
+        "importance.corpus: not valid with provider random",
     ),
-    ({"percent": 10, "corpus": "https://u:p@x/c.txt"}, "importance.corpus: holds a password"),
-    ({"levels": 3}, "importance.levels: 3 given"),
-    ({"levels": [3]}, "importance.levels[0]: 3 given"),
-    ({"levels": [{"share": 60}, {"share": 41}]}, "101 % together given; valid: at most 100"),
-    ({"levels": [{"epsilon": 1}, {"share": 41}]}, "importance.levels[0].share: none given"),
-    ({"levels": [{"share": 0}]}, "importance.levels[0].share: 0 given"),
-    ({"levels": [{"share": 5, "epsilon": -1}]}, "importance.levels[0]: mechanism.epsilon: -1 given"),
-    ({"levels": [{"share": 5, "epsilon": 9e-7}]}, "importance.levels[0]: mechanism.epsilon: 9e-07 given"),
-    ({"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]}, "both of epsilon and mechanism"),
+    ({"percent": 10, "corpus": "https://u:p@x/c.txt"}, "importance.corpus: the path holds a password"),
+    ({"levels": 3}, "importance.levels: 3 is not valid"),
+    ({"levels": [3]}, "importance.levels[0]: 3 is not valid"),
+    ({"levels": [{"share": 60}, {"share": 41}]}, "the sum of the shares is 101 %"),
+    ({"levels": [{"epsilon": 1}, {"share": 41}]}, "importance.levels[0].share: not set"),
+    ({"levels": [{"share": 0}]}, "importance.levels[0].share: 0 is not valid"),
+    ({"levels": [{"share": 5, "epsilon": -1}]}, "importance.levels[0]: mechanism.epsilon: -1 is not valid"),
+    (
+        {"levels": [{"share": 5, "epsilon": 9e-7}]},
+        "importance.levels[0]: mechanism.epsilon: 9e-07 is not valid",
+    ),
+    ({"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]}, "epsilon and mechanism"),
     ({"levels": [{"share": 5, "mechanism": {"name": "temp"}}]}, "mechanism.name: 'temp'"),
 ]
 NO_PERCENT = {"percent": None, "levels": [{"share": 5, "mechanism": {"name": "tem"}}]}
 TWO_LEXICONS = {"lexicon": {"more": ["/x.txt"]}, "mechanism": {"name": "diffractor"}}
 WEIGHTS = {"provider": "column", "weights": ["w"]}
 AGAINST: list[tuple[dict[str, Any], dict[str, Any], str]] = [  # settings of the run, of importance
-    ({}, {"strategy": "conservative"}, "importance.strategy: 'conservative' given with consistency: token"),
+    ({}, {"strategy": "conservative"}, "importance.strategy: 'conservative' is not valid with"),
     ({"consistency": "record"}, {"strategy": "aggressive"}, "importance.strategy: 'aggressive'"),
-    ({"consistency": "dataset"}, {}, "consistency: 'dataset' given with importance"),
-    ({"mode": "incremental", "row_key": "id"}, {}, "importance.corpus: none given with mode incremental"),
-    ({"run": {"artifact": "/model"}}, {}, "importance.corpus: none given with run.artifact"),
-    ({"columns": ["a", "b"]}, WEIGHTS, "importance.weights: 1 given for 2 text"),
+    ({"consistency": "dataset"}, {}, "consistency: 'dataset' is not valid with importance"),
+    ({"mode": "incremental", "row_key": "id"}, {}, "importance.corpus: not set, but mode incremental"),
+    ({"run": {"artifact": "/model"}}, {}, "importance.corpus: not set, but run.artifact"),
+    ({"columns": ["a", "b"]}, WEIGHTS, "importance.weights: 1 columns are not valid for 2 text"),
     ({"columns": ["a.b"]}, WEIGHTS, "columns: 'a.b' is nested"),
     ({}, {"provider": "column", "weights": ["Body"]}, "importance.weights: 'Body' is a text column"),
-    (TWO_LEXICONS, NO_PERCENT, "importance.levels[0].mechanism: tem"),
+    (TWO_LEXICONS, NO_PERCENT, "importance.levels[0]: lexicon.more: "),
 ]
 
 

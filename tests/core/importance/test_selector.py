@@ -152,7 +152,7 @@ class TestStrategies:
         assert counters.units.tolist() == [1]
 
     def test_dataset_level_is_refused(self) -> None:
-        with pytest.raises(SettingsError, match="consistency: 'dataset' given with importance"):
+        with pytest.raises(SettingsError, match="consistency: 'dataset' is not valid with importance"):
             model(consistency="dataset")
         with pytest.raises(SettingsError, match="strategy"):
             model(consistency="token", strategy="conservative")
@@ -222,15 +222,15 @@ class TestWeights:
     @pytest.mark.parametrize(
         ("weights", "said"),
         [
-            (None, "no weights given"),
-            ([[1.0]], "1 texts have not as many weights"),
-            ([[1.0, 2.0, 3.0]], "1 texts have not as many"),
-            ([None], "1 texts have not as many"),
-            ([], "0 lists of weights for 1 texts"),
+            (None, "weights are missing"),
+            ([[1.0]], "1 texts have another number of weights"),
+            ([[1.0, 2.0, 3.0]], "1 texts have another number"),
+            ([None], "1 texts have another number"),
+            ([], "0 lists of weights do not fit 1 texts"),
             ([[1.0, None]], "1 weights are NULL"),
-            ([[1.0, float("nan")]], "1 weights that are negative or no finite"),
-            ([[-1.0, float("inf")]], "2 weights that are negative or no finite"),
-            ([[1.0, 1e300]], "1 weights that are negative or no finite"),
+            ([[1.0, float("nan")]], "1 weights that are negative or not finite"),
+            ([[-1.0, float("inf")]], "2 weights that are negative or not finite"),
+            ([[1.0, 1e300]], "1 weights that are negative or not finite"),
             ([1.0], "weights of type double"),
         ],
     )
@@ -247,13 +247,13 @@ class TestWeights:
                 return np.ones(1, np.float32)
 
         made = replace(model(), selector=Selector(Importance(provider="random", percent=5), Short()))
-        with pytest.raises(InvalidWeightsError, match="gave 1 weights for 2 words"):
+        with pytest.raises(InvalidWeightsError, match="returned 1 weights for 2 words"):
             sanitized(made, ["cat dog"])
-        with pytest.raises(DataError, match="weights: given with provider random"):
+        with pytest.raises(DataError, match="weights: not valid with provider random"):
             sanitized(model(), ["cat"], weights=pa.array([[1.0]]))
-        with pytest.raises(SettingsError, match=r"importance.provider: 'idf' given"):
+        with pytest.raises(SettingsError, match=r"importance.provider: 'idf' differs"):
             Selector(Importance(percent=10), ColumnWeights())
-        with pytest.raises(SettingsError, match=r"importance.levels: 2 given with 1 samplers"):
+        with pytest.raises(SettingsError, match=r"importance.levels: 2 levels do not fit 1 samplers"):
             Selector(replace(OWN, percent=None, levels=(Level(3), Level(4))), ColumnWeights())
 
 

@@ -45,7 +45,7 @@ def test_the_fingerprint_covers_words_vectors_and_metric_only() -> None:
     ]
     assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 6
     assert dataclasses.replace(one, metric="euclidean").fingerprint == others[0].fingerprint
-    with pytest.raises(SettingsError, match="metric: 'cosin' is not known; valid: cosine, euclidean"):
+    with pytest.raises(SettingsError, match=r"metric: 'cosin' is not valid\. Choose cosine or euclidean"):
         small(metric="cosin")
 
 
@@ -66,10 +66,10 @@ def test_saved_and_opened(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     small().save(tmp_path / "lexicon")
-    with pytest.raises(SettingsError, match="exists already"):
+    with pytest.raises(SettingsError, match="exists"):
         small().save(tmp_path / "lexicon")
     (tmp_path / "file").write_text("x")
-    with pytest.raises(SettingsError, match="exists already"):
+    with pytest.raises(SettingsError, match="exists"):
         small().save(tmp_path / "file")
     (tmp_path / "empty").mkdir()
     small().save(tmp_path / "empty")
@@ -103,7 +103,7 @@ def test_a_missing_or_truncated_file_is_refused(tmp_path: Path, name: str) -> No
     path.unlink()
     with pytest.raises(DataError, match=name):
         Lexicon.open(tmp_path / "lexicon", verify=False)
-    with pytest.raises(DataError, match="no lexicon folder"):
+    with pytest.raises(DataError, match="not a lexicon folder"):
         Lexicon.open(tmp_path / "nowhere")
 
 
@@ -157,7 +157,7 @@ def test_a_folder_inside_an_archive(tmp_path: Path) -> None:
         ({"vectors": np.zeros((3, 0), np.float32)}, "3 words"),
         ({"vectors": np.where(VECTORS == 3, np.float32(np.nan), VECTORS)}, "NaN"),
         ({"vectors": np.where(VECTORS == 3, np.float32(-np.inf), VECTORS)}, "NaN or an infinity"),
-        ({"vectors": VECTORS[:1].copy(), "vocabulary": Vocabulary.of(["one"])}, "cannot be protected"),
+        ({"vectors": VECTORS[:1].copy(), "vocabulary": Vocabulary.of(["one"])}, "too few"),
         ({"vectors": VECTORS[:0].copy(), "vocabulary": Vocabulary.of([])}, "0 usable"),
     ],
 )
@@ -201,7 +201,7 @@ def test_the_same_words_in_another_order_are_put_in_order() -> None:
 
 @pytest.mark.parametrize(("other", "number"), [("xyz", 0), ("ayz", 1)])
 def test_too_few(other: str, number: int) -> None:
-    with pytest.raises(DataError, match=rf"{number} word\(s\) are in all of one \(3\), two \(3\)"):
+    with pytest.raises(DataError, match=rf"{number} word\(s\) in all of one \(3\), two \(3\)"):
         with_shared_words([lexicon("abc", "one"), lexicon(other, "two")])
 
 
@@ -249,14 +249,14 @@ def test_ids_that_do_not_exist(index: int) -> None:
     vocabulary = Vocabulary.of(KEYS)
     with pytest.raises(IndexError, match="0"):
         vocabulary.word(index)
-    with pytest.raises(IndexError, match="0 and 5"):
+    with pytest.raises(IndexError, match="0 to 5"):
         vocabulary.words(np.array([0, index], np.int32))
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["a", "b", "a"], "only 2 distinct"),
+        (["a", "b", "a"], "only 2 of 3 words"),
         (pa.array(["a", None]), "1 of 2 words are NULL"),
         (pa.array([b"a", b"\xff"]), "valid Unicode"),
         (["\ud800"], "valid Unicode"),
@@ -287,7 +287,7 @@ def test_arrays_that_do_not_fit(offsets: np.ndarray, data: np.ndarray) -> None:
 
 
 def test_damaged_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="does not exist"):
         Vocabulary.open(tmp_path)
     Vocabulary.of(KEYS).save(tmp_path)
     whole = (tmp_path / BYTES_FILE).read_bytes()

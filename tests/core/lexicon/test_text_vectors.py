@@ -76,14 +76,14 @@ def test_a_key_may_hold_spaces_but_not_end_in_a_number(tmp_path: Path) -> None:
     assert words(lexicon) == ["the", "of"]
     assert lexicon.counts == ReadCounts(read=5, kept=2, unproducible=3)
     for line in (b"and 5 7 8", b". . 5 7 8", b"and 1e-44 7 8"):
-        with pytest.raises(DataError, match=r"line 3: [45] fields, but a key and 2 numbers are 3"):
+        with pytest.raises(DataError, match=r"line 3: [45] fields do not fit a word and 2 numbers"):
             Lexicon.read(put(tmp_path, b"the 1 2\nof 1 2\n" + line + b"\nto 1 2\n", "long.txt"))
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"to 1 2", "line 4: 3 fields, but a key and 3 numbers are 4"),
+        (b"to 1 2", "line 4: 3 fields do not fit a word and 3 numbers"),
         (b"to", "line 4: 1 fields"),
         (b"", "line 4: 1 fields"),
         (b"to 1 2 x", "line 4: field 4 is not a number"),
@@ -112,18 +112,18 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, message: str) ->
     [
         (b"the 1 x 3\nof 1 2 3\n", "glove", "line 1: field 3 is not a number"),
         (b"the 1 x 3\nof 1 2 3\n", "auto", "line 1: field 3 is not a number"),
-        (GLOVE, "word2vec", "line 1: must be a header"),
-        (GLOVE, "fasttext", "line 1: must be a header"),
+        (GLOVE, "word2vec", "line 1: not a header"),
+        (GLOVE, "fasttext", "line 1: not a header"),
         *(
-            (b"%d 3\n" % n + GLOVE, "auto", f"line 1 announces {n} entries, the file holds 3")
+            (b"%d 3\n" % n + GLOVE, "auto", f"line 1 announces {n} entries, but the file has 3")
             for n in (2, 4, 0)
         ),
-        (b"3 4\n" + GLOVE, "word2vec", "line 2: 4 fields, but a key and 4 numbers are 5"),
-        (b"3 99999999\n" + GLOVE, "word2vec", "dimensions; valid: 1 to"),
+        (b"3 4\n" + GLOVE, "word2vec", "line 2: 4 fields do not fit a word and 4 numbers"),
+        (b"3 99999999\n" + GLOVE, "word2vec", "dimensions are not valid. Choose 1 to"),
         (b"3 0\na\nb\nc\n", "word2vec", "0 dimensions"),
-        (HUGE, "auto", "it is truncated"),
-        (b"x" * (vector_formats.CHUNK + 5), "glove", "line 1: longer than"),
-        (b"a 1\nb 2\n" + b"x" * (2 * vector_formats.CHUNK), "glove", "line 3: longer than"),
+        (HUGE, "auto", "It is truncated"),
+        (b"x" * (vector_formats.CHUNK + 5), "glove", "line 1: the line is longer"),
+        (b"a 1\nb 2\n" + b"x" * (2 * vector_formats.CHUNK), "glove", "line 3: the line is longer"),
     ],
     ids=lambda value: value if isinstance(value, str) else "file",
 )
@@ -175,7 +175,7 @@ def test_gzip_of_several_members_and_truncated_or_damaged(tmp_path: Path) -> Non
     np.testing.assert_array_equal(Lexicon.read(several).vectors, TABLE)
     whole = gzip.compress(rows)
     for cut in (len(whole) // 2, len(whole) - 4):
-        with pytest.raises(DataError, match=r"a truncated gzip file, after [\d,]+ unpacked bytes"):
+        with pytest.raises(DataError, match=r"a truncated gzip file after [\d,]+ unpacked bytes"):
             Lexicon.read(put(tmp_path, whole[:cut], "cut.gz"), format="glove")
     broken = bytearray(whole)
     broken[len(whole) // 2] ^= 0xFF

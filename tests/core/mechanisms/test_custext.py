@@ -41,7 +41,7 @@ CHOICES = st.builds(
 
 class TestParameters:
     def test_k_larger_than_the_lexicon(self) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.k: 20 given.*6 words.*2 to 6"):
+        with pytest.raises(SettingsError, match=r"mechanism\.k: 20 is not valid.*6 words.*2 to 6"):
             CusText().compile(lexicon(gaussian(6)))
 
     @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ class TestParameters:
             CusText(k=k, mapping=mapping).compile(small)
         if not fits:
             said = str(found.value)
-            assert said.startswith(f"mechanism.k: {k} given; ")
+            assert said.startswith(f"mechanism.k: {k} is not valid. ")
             assert "mechanism.remainder=own" in said
             other = int(said.split("such as ")[1].split()[0])
             assert 2 <= other < k

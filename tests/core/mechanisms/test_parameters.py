@@ -61,7 +61,7 @@ def test_a_number_is_in_its_range_or_refused_with_it(
     for wrong in (*bad, *NO_NUMBERS):
         (problem,) = problems_of(replace(Sample(), **{name: wrong}), "x")
         assert problem.startswith(f"x.{name}: ")
-        assert problem.endswith(f" given; valid: {valid}.")
+        assert problem.endswith(f" is not valid. Choose {valid}.")
 
 
 def test_what_is_declared_is_what_is_told() -> None:

@@ -81,12 +81,12 @@ def test_another_seed_is_another_mechanism() -> None:
 
 
 def test_m_must_be_given_and_fit() -> None:
-    with pytest.raises(SettingsError, match=r"mechanism\.m: None given"):
+    with pytest.raises(SettingsError, match=r"mechanism\.m: None is not valid"):
         Projection()
-    with pytest.raises(SettingsError, match=r"mechanism\.m: 21 given, .* valid: an integer from 1 to 20"):
+    with pytest.raises(SettingsError, match=r"mechanism\.m: 21 .* Choose an integer from 1 to 20"):
         Projection(1.0, 21).compile(lexicon_of(vectors_of()))
 
 
 def test_vectors_that_float32_does_not_hold() -> None:
-    with pytest.raises(SettingsError, match="passes float32"):
+    with pytest.raises(SettingsError, match="exceeds float32"):
         Projection(1.0, 3).compile(lexicon_of(np.full((4, 9), 3e38)))

@@ -318,14 +318,14 @@ def test_another_prior_or_policy_is_another_release() -> None:
 
 
 def test_what_cannot_be_remapped_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"mechanism\.remap: 'bayes' given with mvc.*valid with it: none"):
+    with pytest.raises(SettingsError, match=r"mechanism\.remap: 'bayes' is not valid with mvc.*Choose none"):
         parse_model_config({"mechanism": {"name": "mvc", "remap": "bayes"}})
     assert parse_model_config({"mechanism": {"name": "mvc", "remap": "none"}}).mechanism.name == "mvc"
     with pytest.raises(SettingsError, match=r"mechanism\.remap"):
         parse_model_config({"mechanism": {"name": "custext", "remap": "baye"}})
     cases = {
         "remap none": (CusText(k=6, remap="bayes"), CusText(k=6)),
-        "goes by euclidean": (CusText(k=6, remap="bayes"), CusText(k=6, metric="euclidean", remap="bayes")),
+        "uses euclidean": (CusText(k=6, remap="bayes"), CusText(k=6, metric="euclidean", remap="bayes")),
         "remap bayes": (CusText(k=6), CusText(k=6, remap="bayes")),
     }
     for message, (first, second) in cases.items():

@@ -226,7 +226,7 @@ class TestBefore:
             after_the = sampler.law(3, 30 + told.table.beyond().index("the"))
             assert after_the.weight.tolist() == packaged.law(3, the).weight.tolist()
         assert len(released(one, texts)) == len(released(other, texts))
-        with pytest.raises(SettingsError, match=r"policy\.stop_word_list: the pairs"):
+        with pytest.raises(SettingsError, match=r"policy\.stop_word_list: .* pairs"):
             Privatizer(lexicon, model.sampler, Policy(stop_word_list=listed))
 
     def test_whitespace_cuts_at_spaces(self, lexicon: Lexicon, model: Privatizer) -> None:
@@ -339,28 +339,28 @@ class TestRefused:
             lambda: compile_model(FLUENT, lexicon, consistency=consistency),
             lambda: Privatizer(lexicon, model.sampler, consistency=consistency),
         ):
-            with pytest.raises(SettingsError, match=f"^consistency: '{consistency}' given .*fluent"):
+            with pytest.raises(SettingsError, match=f"^consistency: '{consistency}' is not valid .*fluent"):
                 make()
 
     def test_levels_of_importance(self, lexicon: Lexicon) -> None:
         levels = Importance(provider="random", levels=(Level(30, 1.0), Level(None, 2.0)))
-        with pytest.raises(SettingsError, match=r"importance\.levels: 2 given with mechanism\.fluent"):
+        with pytest.raises(SettingsError, match=r"importance\.levels: 2 .* with mechanism\.fluent"):
             compile_model(FLUENT, lexicon, importance=levels)
         section = {"provider": "random", "levels": [{"share": 30, "epsilon": 1}, {"epsilon": 2}]}
-        with pytest.raises(SettingsError, match=r"importance\.levels: 2 given with mechanism\.fluent"):
+        with pytest.raises(SettingsError, match=r"importance\.levels: 2 .* with mechanism\.fluent"):
             parse_model_config({"mechanism": {"fluent": True}, "importance": section})
 
     def test_a_prior_without_pairs(self) -> None:
         plain = lexicon_of(30)
         bare = Lexicon(plain.vocabulary, plain.vectors)
-        with pytest.raises(SettingsError, match=r"^mechanism\.fluent: given, but .*lexicon\.prior"):
+        with pytest.raises(SettingsError, match=r"^mechanism\.fluent: not valid, because .*lexicon\.prior"):
             FLUENT.compile(bare)
 
     def test_values(self) -> None:
         for given, said in (
-            ({"epsilon": 33, "fluent": True}, r"^mechanism\.epsilon: 33 given .*valid: 32 or less"),
-            ({"fluent": "yes"}, r"^mechanism\.fluent: 'yes' given"),
-            ({"fluent": 1}, r"^mechanism\.fluent: 1 given"),
+            ({"epsilon": 33, "fluent": True}, r"^mechanism\.epsilon: 33 is not valid .*Choose 32 or less"),
+            ({"fluent": "yes"}, r"^mechanism\.fluent: 'yes' is not valid"),
+            ({"fluent": 1}, r"^mechanism\.fluent: 1 is not valid"),
         ):
             with pytest.raises(SettingsError, match=said):
                 parse_model_config({"mechanism": given})

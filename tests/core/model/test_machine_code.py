@@ -158,7 +158,7 @@ def test_a_new_process_compiles_no_loop_and_draws_the_same(model: Path, tmp_path
     archive(model).write_bytes(archive(model).read_bytes()[:-30])
     _, took, again, said = child(model, **here | {"NUMBA_CACHE_DIR": code_cache()})
     assert (took, again) == (0, drawn)
-    assert said.count("loops are compiled here") == 1
+    assert said.count("this node compiles the loops") == 1
     assert f"{FILE} cannot be unpacked" in said
 
 
@@ -217,7 +217,7 @@ class TestRefused:
         assert trusted_code(model) is None
         assert attach_code(model, None, pytest.fail) is False
         assert expected_text(model) == expected_fingerprint(model)
-        assert "it is missing" in told(model, "0" * 64)[0]
+        assert "is missing" in told(model, "0" * 64)[0]
 
     @pytest.mark.parametrize("sixteenth", range(16))
     def test_cut_files(self, model: Path, sixteenth: int) -> None:
@@ -233,7 +233,7 @@ class TestRefused:
         content = bytearray(archive(model).read_bytes())
         content[int(share * len(content))] ^= 0xFF
         archive(model).write_bytes(content)
-        assert "not what run.artifact_fingerprint names" in told(model, vouched)[0]
+        assert "run.artifact_fingerprint names other code" in told(model, vouched)[0]
         assert not (Path(code_cache()) / "models" / digest_of(bytes(content))).exists()
 
     def test_what_is_no_file_is_not_waited_for(self, model: Path) -> None:
@@ -261,14 +261,14 @@ class TestRefused:
         file = model / part
         file.chmod(file.stat().st_mode | mode)
         (said,) = told(model)
-        assert "others may write" in said
+        assert "other users can write" in said
         assert "run.artifact_fingerprint" in said
         assert told(model, expected_text(model).partition("+")[2]) == []
 
     def test_code_of_another_user(self, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         uid = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: uid)
-        assert "others may write" in told(model)[0]
+        assert "other users can write" in told(model)[0]
 
 
 class TestWhoMayWrite:
@@ -330,7 +330,7 @@ class TestMaking:
             (
                 "_CHILD",
                 "import sys; sys.exit('out of memory')",
-                r"could not be made \(out of memory\)",
+                r"cannot be made \(out of memory\)",
             ),
             pytest.param(
                 "_CHILD",
@@ -408,7 +408,7 @@ class TestSettings:
             lambda step, _: steps.append(step),
         )
         assert not _state.attached
-        assert "others may write" in steps[-1]
+        assert "other users can write" in steps[-1]
 
     @pytest.mark.long
     def test_prepare_without_machine_code_names_the_model_alone(

@@ -327,12 +327,12 @@ def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
     other = Policy(names={"model": str(folder), "threshold": 0.7})  # type: ignore[arg-type]
     for change in ({"policy": Policy()}, {"classifier": None}, {"policy": other}):
         with pytest.raises(
-            SettingsError, match=r"^policy\.names\.model: the policy has .*, and the privatizer"
+            SettingsError, match=r"^policy\.names\.model: the policy has .*, but the privatizer"
         ):
             replace(made, **change, fingerprint="")  # type: ignore[arg-type]
     places = relabelled(tmp_path / "places", {"GIVEN_NAME": "ORG", "SURNAME": "ORG"})
     with pytest.raises(
-        SettingsError, match=r"^policy\.names\.model: its labels stand for location; valid: .* person"
+        SettingsError, match=r"^policy\.names\.model: its labels are of location. Choose .* person"
     ):
         read_classifier(NameSearch(model=str(places), location="keep"))
     kept = NameSearch(model="/no/such/folder", person="keep", location="keep")

@@ -140,7 +140,7 @@ def test_a_provider_may_not_take_the_types_of_parts() -> None:
             return TypedSpans([], [], [], [])
 
     assert replace(made, providers=(Own(),), fingerprint="").providers
-    with pytest.raises(SettingsError, match="the type 'surname' of 'own' is taken"):
+    with pytest.raises(SettingsError, match="has the type 'surname' of 'own'"):
         replace(searching("mask", "plain", "token"), providers=(Own(),), fingerprint="")
 
 

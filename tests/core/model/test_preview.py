@@ -164,9 +164,9 @@ def test_equal_words_become_equal_within_a_record_only_at_its_level() -> None:
 
 
 def test_a_text_that_is_too_long_or_no_unicode_is_refused() -> None:
-    with pytest.raises(SettingsError, match=f"^text: {MOST_CHARACTERS + 1:,} characters given"):
+    with pytest.raises(SettingsError, match=f"^text: {MOST_CHARACTERS + 1:,} characters are too many"):
         preview(privatizer(), "x" * (MOST_CHARACTERS + 1))
-    with pytest.raises(DataError, match="text: no valid Unicode"):
+    with pytest.raises(DataError, match="text: not valid Unicode"):
         preview(privatizer(), "\udc80")
 
 
@@ -265,7 +265,7 @@ class TestImportance:
 
     def test_a_column_has_no_preview(self) -> None:
         own = with_importance(privatizer(), Importance(provider="column", percent=5, weights=("w",)))
-        with pytest.raises(SettingsError, match="a preview has no column of weights"):
+        with pytest.raises(SettingsError, match="not valid for a preview"):
             preview(own, "hello")
-        with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
+        with pytest.raises(SettingsError, match=r"importance.corpus: not set"):
             preview(with_importance(privatizer(), Importance(percent=5)), "hello")

@@ -390,14 +390,14 @@ class TestRefusals:
 
     @pytest.mark.parametrize("level", CONSISTENCY)
     def test_lengths_that_differ(self, level: str) -> None:
-        with pytest.raises(DataError, match="body: 2 texts with 1 identities"):
+        with pytest.raises(DataError, match="body: 2 texts do not fit 1 identities"):
             run(privatizer(consistency=level), ["PRIVATE", "cat"], row_ids=pa.array([1]))
 
     def test_a_lexicon_of_another_tokenizer(self) -> None:
         lexicon = Lexicon(Vocabulary.of(["ten", "30"]), np.eye(2, dtype=np.float32))
         law = CusText(k=2).compile(lexicon)
         assert Privatizer(lexicon, law, Policy(tokenizer="whitespace")).consistency == "token"
-        with pytest.raises(DataError, match=r"^lexicon: 1 of its 2 words .* 'words', the first '30'"):
+        with pytest.raises(DataError, match=r"^lexicon: policy.tokenizer 'words' .* the first '30'"):
             Privatizer(lexicon, law)
 
 

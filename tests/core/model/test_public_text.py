@@ -66,12 +66,12 @@ def test_other_stop_words_are_other_contexts(lexicon: Lexicon, corpus: Path) -> 
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"\n \n", "holds 0 different words"),
-        (b"parcel parcel\n", "holds 1 different words"),
-        ("zwölf Männer\n".encode(), "holds 0 different words"),
-        (b"\xff\xfe\x00parcel", "is no UTF-8 text"),
+        (b"\n \n", "has 0 different words"),
+        (b"parcel parcel\n", "has 1 different words"),
+        ("zwölf Männer\n".encode(), "has 0 different words"),
+        (b"\xff\xfe\x00parcel", "is not UTF-8 text"),
         (b"parcel late " * 100, "a line of more than 1,000 characters"),
-        (b"parcel late\n" * 1000, "has 12,000 bytes; valid: at most 10,000"),
+        (b"parcel late\n" * 1000, "has 12,000 bytes. Choose at most 10,000"),
     ],
 )
 def test_a_corpus_that_teaches_nothing(
@@ -87,7 +87,7 @@ def test_a_corpus_that_teaches_nothing(
 def test_a_corpus_that_is_no_file(lexicon: Lexicon, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^lexicon.prior.corpus: .* cannot be read \(No such file"):
         read_prior(tmp_path / "nowhere", lexicon)
-    with pytest.raises(DataError, match=r"^lexicon.prior.corpus: .* is no file"):
+    with pytest.raises(DataError, match=r"^lexicon.prior.corpus: .* is not a file"):
         read_prior(tmp_path, lexicon)
 
 
@@ -100,7 +100,7 @@ def test_settings_that_name_a_corpus(corpus: Path, tmp_path: Path) -> None:
         ({"corpus": ""}, "lexicon.prior.corpus"),
         ("public.txt", "lexicon.prior"),
         ({"file": "x"}, "lexicon.prior.file: no such setting"),
-        ({"corpus": "s3://user:secret@bucket/x"}, "lexicon.prior.corpus: holds a password"),
+        ({"corpus": "s3://user:secret@bucket/x"}, "lexicon.prior.corpus: the path holds a password"),
     ):
         with pytest.raises(SettingsError, match=said):
             parse_config({**run, "input": {"path": "/in"}, "lexicon": {"prior": prior}})
@@ -135,12 +135,12 @@ def test_a_model_keeps_its_prior_which_is_no_part_of_its_fingerprint(
     assert (opened.prior.name, opened.prior.digest) == (with_prior.prior.name, with_prior.prior.digest)
     run = {"artifact": str(tmp_path / "model")}
     prepare(parse_model_config({"mechanism": {"k": 3}, "run": run}))
-    with pytest.raises(SettingsError, match=r"lexicon.prior: .* given, but the artifact .* was made with"):
+    with pytest.raises(SettingsError, match=r"lexicon.prior: .* differs from .* of artifact"):
         prepare(parse_model_config({**plain, "run": run}))
     # The contexts of a model are those of its table, whatever stop words were counted with.
     assert opened.prior.others == opened.table.beyond()  # type: ignore[union-attr]
     np.save(tmp_path / "model" / "prior.words.npy", np.full(6, 1 / 6))
-    with pytest.raises(DataError, match="its numbers are not those that were saved"):
+    with pytest.raises(DataError, match="its numbers have changed"):
         open_model(tmp_path / "model")
 
 

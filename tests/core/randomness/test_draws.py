@@ -61,7 +61,7 @@ class TestRunKey:
         file.chmod(0o600)
         key = RunKey.from_file(file, deliver="executors")
         for travels in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(SettingsError, match="must not travel"):
+            with pytest.raises(SettingsError, match="must not be pickled"):
                 travels(key)
         sent = pickle.dumps(key.delivered())
         assert SECRET not in sent
@@ -81,7 +81,7 @@ class TestRunKey:
         with pytest.raises(randomness.KeyUnavailableError, match="another key than the driver's") as differs:
             key_at_hand(pickle.loads(sent))
         file.chmod(0o640)
-        with pytest.raises(randomness.KeyUnavailableError, match="may be read") as invalid:
+        with pytest.raises(randomness.KeyUnavailableError, match="other users can read") as invalid:
             key_at_hand(pickle.loads(sent))
         file.unlink()
         with pytest.raises(randomness.KeyUnavailableError, match="cannot be read") as missing:

@@ -65,7 +65,7 @@ class TestWhatIsOpened:
         os.mkfifo(tmp_path / "fifo", 0o600)
         (tmp_path / "link to nowhere").symlink_to("none")
         (tmp_path / "link to itself").symlink_to("link to itself")
-        with pytest.raises(KeyUnavailableError, match=r"^key\.file: .* cannot be read") as caught:
+        with pytest.raises(KeyUnavailableError, match=r"^key\.file: ") as caught:
             RunKey.from_file(os.path.join(tmp_path, name))
         assert caught.value.code == code
 
@@ -104,7 +104,7 @@ class TestWhatIsCheckedOnTheDescriptor:
             os.chown(file, 4711, -1)
         else:
             monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        with pytest.raises(KeyUnavailableError, match=r"belongs to user .* valid: "):
+        with pytest.raises(KeyUnavailableError, match=r"belongs to user .* Choose "):
             RunKey.from_file(file)
 
     @pytest.mark.parametrize("size", [0, 31, 32, 4096, 4097, 100_000])
@@ -114,7 +114,7 @@ class TestWhatIsCheckedOnTheDescriptor:
         if 32 <= size <= 4096:
             assert RunKey.from_file(file).secret == content
             return
-        with pytest.raises(SettingsError, match=f"holds {size} bytes; 32 or more .* 4096 at most"):
+        with pytest.raises(SettingsError, match=f"has {size} bytes. Choose a key of 32 to 4096 bytes"):
             RunKey.from_file(file)
 
     @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ class TestWhatIsCheckedOnTheDescriptor:
                 os.utime(file, ns=(1, 1))
 
         _after_the_check(monkeypatch, swap)
-        with pytest.raises(SettingsError, match="was changed or replaced while it was read"):
+        with pytest.raises(SettingsError, match="changed while it was read"):
             RunKey.from_file(path)
 
 
@@ -207,7 +207,7 @@ class TestWhatIsNoKey:
     @pytest.mark.parametrize("name", NO_KEYS)
     def test_a_file_is_refused_and_not_shown(self, name: str, file: Path) -> None:
         file.write_bytes(NO_KEYS[name])
-        with pytest.raises(KeyUnavailableError, match=r"key\.file: .* is no key: ") as caught:
+        with pytest.raises(KeyUnavailableError, match=r"key\.file: .* is not a key: ") as caught:
             RunKey.from_file(file)
         said = str(caught.value)
         assert caught.value.code == "KEY_INVALID"
@@ -229,14 +229,14 @@ class TestWhatIsNoKey:
     @pytest.mark.parametrize("padding", ["", "=="])
     def test_hex_digits_are_no_base64(self, digits: int, padding: str) -> None:
         text = (SECRET + OTHER).hex()[:digits] + padding
-        with pytest.raises(KeyUnavailableError, match=r"no base64 and no hex|bytes given"):
+        with pytest.raises(KeyUnavailableError, match=r"neither base64 nor hex|bytes are too few"):
             decoded(text.encode(), "key.env")
 
     def test_a_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         assert KeySource("env", "RUN_KEY").read() == SECRET
         monkeypatch.setenv("RUN_KEY", base64.b64encode(PROSE).decode())
-        with pytest.raises(KeyUnavailableError, match=r"key\.env: 'RUN_KEY' holds no key") as caught:
+        with pytest.raises(KeyUnavailableError, match=r"key\.env: 'RUN_KEY' is not a key") as caught:
             KeySource("env", "RUN_KEY").read()
         assert caught.value.code == "KEY_INVALID"
         monkeypatch.delenv("RUN_KEY")

@@ -114,6 +114,6 @@ def test_what_must_be_given_and_what_is_null_are_told_apart() -> None:
     assert "m (required)" in dict(rows(described("projection")))
     assert "gamma = null" in dict(rows(described("tem")))
     with pytest.raises(
-        SettingsError, match=r"name: 'tem2' is not known; valid: custext, .* Did you mean 'tem'"
+        SettingsError, match=r"name: 'tem2' is not valid. Choose custext, .* Did you mean 'tem'"
     ):
         described("tem2")

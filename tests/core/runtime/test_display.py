@@ -106,7 +106,7 @@ def test_of_many_and_long_texts_the_first_is_shown_and_said() -> None:
     assert "…" not in whole
     many = display.side_by_side("A", [(f"row {i}", "x", "y") for i in range(display.MOST_TEXTS + 1)])
     assert many.count('<th scope="row"') == display.MOST_TEXTS
-    assert f"<p>The first {display.MOST_TEXTS} of {display.MOST_TEXTS + 1} " in many
+    assert f"<p>This shows the first {display.MOST_TEXTS} of {display.MOST_TEXTS + 1} " in many
     long = display.side_by_side("A", [("row", None, "y" * (display.MOST_TEXT + 1))])
     assert f">{'y' * (display.MOST_TEXT - 1)}…</td>" in long
     assert "<p>" in long

@@ -129,7 +129,7 @@ class TestWhoseTheFolderIs:
         assert user_cache() == user_cache() == named
         assert named.stat().st_mode & 0o777 == 0o700
         assert [one.getMessage() for one in caplog.records] == [
-            f"DPTEXT_CACHE: others could read {named} (mode {mode:o}); its mode is 700 now"
+            f"DPTEXT_CACHE: other users could read {named} (mode {mode:o}). Its mode is now 700."
         ]
 
     @pytest.mark.parametrize("variable", ["DPTEXT_CACHE", "XDG_CACHE_HOME"])
@@ -140,7 +140,7 @@ class TestWhoseTheFolderIs:
         monkeypatch.setenv(variable, str(homeless / "named"))
         folder = user_cache()
         folder.chmod(mode)
-        with pytest.raises(SettingsError, match=rf"others may write .*chmod 700 {folder}"):
+        with pytest.raises(SettingsError, match=rf"other users can write .*chmod 700 {folder}"):
             user_cache()
         assert folder.stat().st_mode & 0o7777 == mode
 
@@ -166,7 +166,7 @@ class TestWhoseTheFolderIs:
         (named.parent / "open").mkdir()
         (named.parent / "open").chmod(0o777)
         named.symlink_to(named.parent / "open")
-        with pytest.raises(SettingsError, match="others may write"):
+        with pytest.raises(SettingsError, match="other users can write"):
             user_cache()
         (named.parent / "open").chmod(0o700)
         assert user_cache() == named
@@ -184,7 +184,7 @@ class TestWhoseTheFolderIs:
         found = Path(jit.code_cache.__wrapped__())
         assert found.is_relative_to(homeless / "tmp")
         assert not found.is_relative_to(planted)
-        assert f"{variable}: others may write" in caplog.text
+        assert f"{variable}: other users can write" in caplog.text
 
 
 @pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="$NUMBA_CACHE_DIR names one folder for everybody")

@@ -42,7 +42,7 @@ def test_the_wheels_own_come_first(
 ) -> None:
     monkeypatch.setattr(paths, "__file__", str(tmp_path / "dptext_spark" / "runtime" / "paths.py"))
     assert main(["jobs"]) == 3
-    assert "install its wheel" in capsys.readouterr().err
+    assert "Install its wheel" in capsys.readouterr().err
     (tmp_path / "dptext_spark" / "jobs").mkdir(parents=True)
     (tmp_path / "jobs").mkdir()
     assert paths.folder_of("jobs") == tmp_path / "dptext_spark" / "jobs"
@@ -147,7 +147,7 @@ def test_each_build_has_its_folder(archive: Path, tmp_path: Path, monkeypatch: p
     assert unpack(other) != first
     with zipfile.ZipFile(other, "w") as whole:
         whole.writestr("libraries/dptext_spark/__init__.py", "")
-    with pytest.raises(ImportError, match="must hold it at its top"):
+    with pytest.raises(ImportError, match="at its top level"):
         unpack(other)
     with pytest.raises(OSError, match="none"):
         unpack(tmp_path / "none.zip")

@@ -63,7 +63,7 @@ def test_an_infinite_number_is_null_where_its_class_says_so() -> None:
     assert json.dumps(written, allow_nan=False) == '{"most": null, "known": null, "other": 0.0}'
     assert Most.from_dict(written) == Most(math.inf, None)  # a null that may be one stays null
     assert Most.from_dict({"most": 1.5, "known": 2.0}) == Most(1.5, 2.0)
-    with pytest.raises(DataError, match=r"^Most.other: NoneType given; valid: a number\.$"):
+    with pytest.raises(DataError, match=r"^Most.other: NoneType is not valid. Choose a number\.$"):
         Most.from_dict({"most": 1.0, "other": None})
     with pytest.raises(DataError, match=r"^Most.most: missing"):
         Most.from_dict({})
@@ -77,20 +77,20 @@ def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_d
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([], "Outer: list given; valid: a mapping."),
-        ({"name": 1}, "Outer.name: int given; valid: a text."),
-        ({"count": 1.5}, "Outer.count: float given; valid: an integer."),
-        ({"count": True}, "Outer.count: bool given; valid: an integer."),
-        ({"sure": 0}, "Outer.sure: int given; valid: true or false."),
-        ({"kind": "private"}, "Outer.kind: str given; valid: a, b."),
+        ([], "Outer: list is not valid. Choose a mapping."),
+        ({"name": 1}, "Outer.name: int is not valid. Choose a text."),
+        ({"count": 1.5}, "Outer.count: float is not valid. Choose an integer."),
+        ({"count": True}, "Outer.count: bool is not valid. Choose an integer."),
+        ({"sure": 0}, "Outer.sure: int is not valid. Choose true or false."),
+        ({"kind": "private"}, "Outer.kind: str is not valid. Choose a or b."),
         ({"ends": [1]}, "Outer.ends[1]: missing."),
-        ({"ends": [1, "private"]}, "Outer.ends[1]: str given; valid: an integer."),
-        ({"ends": [1, 2, "private"]}, "Outer.ends: list given; valid: at most 2."),
-        ({"inner": "private"}, "Outer.inner: str given; valid: a mapping."),
+        ({"ends": [1, "private"]}, "Outer.ends[1]: str is not valid. Choose an integer."),
+        ({"ends": [1, 2, "private"]}, "Outer.ends: list is not valid. Choose at most 2."),
+        ({"inner": "private"}, "Outer.inner: str is not valid. Choose a mapping."),
         ({"inner": {}}, "Outer.inner.low: missing."),
-        ({"every": [{"low": None}]}, "Outer.every[0].low: NoneType given; valid: a number."),
-        ({"shares": {"p": "private"}}, "Outer.shares.p: str given; valid: a number."),
-        ({"by": {"q": 3}}, "Outer.by.q: int given; valid: a mapping."),
+        ({"every": [{"low": None}]}, "Outer.every[0].low: NoneType is not valid. Choose a number."),
+        ({"shares": {"p": "private"}}, "Outer.shares.p: str is not valid. Choose a number."),
+        ({"by": {"q": 3}}, "Outer.by.q: int is not valid. Choose a mapping."),
     ],
 )
 def test_what_is_of_another_type_is_refused_without_its_value(changes: Any, message: str) -> None:

@@ -133,8 +133,8 @@ def test_sound_ones_pass(starts: list[int], ends: list[int], bounds: list[int]) 
         ([8], [10], [0, 0, 0, 1], "span of text 2 of the batch is empty or lies outside its text"),
         ([9], [10], [0, 0, 1, 1], "span of text 1 of the batch is empty or lies outside its text"),
         ([8], [9], [0, 1, 1, 1], "span of text 0 of the batch cuts a character in two"),
-        ([0], [1, 2], [0, 1, 1, 1], "1 starts, 2 ends and 4 bounds for 3 texts"),
-        ([0], [1], [0, 1, 1], "1 starts, 1 ends and 3 bounds for 3 texts"),
+        ([0], [1, 2], [0, 1, 1, 1], "1 starts, 2 ends and 4 bounds do not fit 3 texts"),
+        ([0], [1], [0, 1, 1], "1 starts, 1 ends and 3 bounds do not fit 3 texts"),
         ([0], [1], [0, 0, 0, 2], "the bounds do not rise"),
     ],
 )

@@ -53,7 +53,7 @@ def test_what_is_wrong_is_said_without_the_text(tmp_path: Path) -> None:
         read_records(file(tmp_path, "one\n\n"), "public")
     with pytest.raises(SettingsError, match=r"^public: .* cannot be read"):
         read_records(tmp_path / "none", "public")
-    with pytest.raises(SettingsError, match=r"^labels: 'middle' is not known; valid: first, last, none"):
+    with pytest.raises(SettingsError, match=r"^labels: 'middle' is not valid. Choose first, last or none"):
         read_records(place, "public", "middle")
     place.write_bytes(b"\xff\xfe\nx\n")
     with pytest.raises(DataError, match=r"^public: .* is not UTF-8 text"):

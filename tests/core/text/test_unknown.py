@@ -113,8 +113,8 @@ def test_one_odd_text_ends_nothing_however_long() -> None:
     ("language", "can", "said"),
     [
         ("German", True, "German"),
-        (None, True, "no other"),
-        (ENGLISH, True, "no other"),
+        (None, True, "No other"),
+        (ENGLISH, True, "No other"),
         (None, False, r"\[language\]"),
     ],
 )
@@ -123,7 +123,7 @@ def test_the_error_names_a_band_and_the_language(language: str | None, can: bool
     assert isinstance(error, DataError)
     assert error.exit_code == 3
     assert re.search(
-        rf"^policy.allow_unknown: 70 to 80 % .* 1,000 rows .*{said}.*valid: a lexicon", str(error)
+        rf"^policy.allow_unknown: 70 to 80 % .* 1,000 rows .*{said}.*Choose a lexicon", str(error)
     )
     assert not {"20,000", "15,000"} & set(str(error).split())
 

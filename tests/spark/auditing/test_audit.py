@@ -415,7 +415,7 @@ class TestTablesThatDoNotBelongTogether:
             (
                 [(1, "a")],
                 {"columns": ["text"]},
-                "table: columns: 'text' is not in the input; text columns there: body.",
+                "table: columns: 'text' is not in the input. Text columns of the input: body.",
             ),
             ([(1, "a")], {"row_key": "key"}, "row_key: 'key' is not in .*; columns there: id, body."),
             ([(1, "a")], {"record_key": "who"}, "record_key: 'who' is not in .*; columns there: id, body."),

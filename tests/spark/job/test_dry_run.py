@@ -89,7 +89,7 @@ def test_what_a_run_would_refuse_is_refused(checked, places: Path, name: str) ->
 
 @pytest.mark.parametrize("mode", ["incremental", "streaming"])
 def test_a_stream_without_a_key_that_outlives_it_is_refused(checked, places: Path, mode: str) -> None:
-    with pytest.raises(SettingsError, match=rf"^key: none given; mode {mode} needs"):
+    with pytest.raises(SettingsError, match=rf"^key: not set, but mode {mode} needs"):
         checked(places, mode=mode, row_key="id", input={"path": "ROOT/ours"})
 
 
@@ -148,11 +148,11 @@ def test_what_is_let_pass(
 
 def test_what_only_the_run_can_tell(checked, places: Path) -> None:
     assert checked(places, row_key="id", record_key="customer").open == (
-        "whether it has rows",
+        "whether the input has rows",
         "whether id is unique and never NULL",
         "whether customer is never NULL",
         "whether the lexicon has most of the words",
-        "what the ledger has left",
+        "how much of its limit the ledger has left",
     )
 
 
@@ -160,7 +160,7 @@ def test_the_input_is_no_target_whatever_its_name(checked, root: Path) -> None:
     delta_table(root / "copy", ALL)
     log = root / "copy" / "_delta_log" / f"{0:020}.json"
     log.write_text((root / "source" / "_delta_log" / log.name).read_text())  # the same table by another path
-    with pytest.raises(SettingsError, match=r"output\.path: '.*copy' is the input; valid: another place"):
+    with pytest.raises(SettingsError, match=r"output\.path: '.*copy' is the input. Choose another place"):
         checked(root, input={"path": "ROOT/source"}, output={"path": "ROOT/copy", "mode": "append"})
 
 

@@ -365,7 +365,7 @@ def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
 def test_another_packaged_lexicon_is_another_release() -> None:
     old = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": [], "version": 1}
     new = {**old, "version": 2}
-    said = r"lexicon\.version \(1 then, 2 now\): the packaged lexicon was changed"
+    said = r"lexicon\.version \(1 then, 2 now\): the packaged lexicon has changed"
     with pytest.raises(RunError, match=rf"began with another {said}.*a new run id"):
         bind_run(setup_of(), row_of(lexicon=new), row_of(lexicon=old), None)
     with pytest.raises(RunError, match=rf"committed with another {said}"):

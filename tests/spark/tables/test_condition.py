@@ -150,7 +150,7 @@ def test_a_condition_selects_rows(spark) -> None:
         assert [
             row["id"] for row in selected(df, parse_condition(where)).orderBy("id").collect()
         ] == expected, name
-    with pytest.raises(SettingsError, match=r"^input\.where\.id: 'x' given"):
+    with pytest.raises(SettingsError, match=r"^input\.where\.id: 'x' is not valid"):
         selected(df, {"id": "x"})
 
 

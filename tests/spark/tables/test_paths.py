@@ -199,7 +199,7 @@ class TestNames:
     @pytest.mark.parametrize(
         ("name", "said"),
         [
-            ("meta", r"'meta' is of type struct.*text columns there: customer, body, `a\.b`, meta\.note"),
+            ("meta", r"'meta' is of type struct.* input: customer, body, `a\.b`, meta\.note"),
             ("meta.deep.n", "is of type int"),
             ("attributes.x", "'attributes.x' is not in the input"),
             ("tags.x", "'tags.x' is not in the input"),

@@ -149,7 +149,7 @@ class TestReadInput:
         assert "MARKER" not in str(rows)
         permissive = source(tmp_path / "a.json", format="json", mode="PERMISSIVE")
         assert tables.checked_records(spark, permissive, df) == 1
-        with pytest.raises(DataError, match=r"'nope' is not in the input; text columns there: "):
+        with pytest.raises(DataError, match=r"'nope' is not in the input. Text columns of the input: "):
             read_input(spark, given, ["nope"])
 
     @pytest.mark.parametrize("mode", ["append", "overwrite"])
@@ -158,7 +158,7 @@ class TestReadInput:
             T.StructType([T.StructField("body", T.StringType()), T.StructField("id", kind)])
             for kind in (T.LongType(), T.StringType())
         )
-        with pytest.raises(DataError, match=r"as strings what the input holds with a type: id \(bigint\)"):
+        with pytest.raises(DataError, match=r"these as strings: id \(bigint\)"):
             check_schema(schema_of(target), schema_of(source_), ["body"], ["body", "id"], mode)
         check_schema(schema_of(source_), schema_of(source_), ["body"], ["body", "id"], mode)
 
@@ -172,7 +172,7 @@ class TestReadInput:
         [
             ({"path": "", "table": "nowhere", "format": "delta"}, DataError, r"input\.table: .*\(TABLE_OR_VIEW_NOT_FOUND\)"),
             ({"format": "orc"}, SettingsError, r"^input\.format: 'orc' "),
-            ({"where": {"idd": 1}}, SettingsError, r"input\.where\.idd: 'idd' is not in the input; columns: id, body"),
+            ({"where": {"idd": 1}}, SettingsError, r"input\.where\.idd: 'idd' is not in the input\. Choose id"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_read(self, spark, rows: DataFrame, tmp_path: Path, changes, kind, said) -> None:
@@ -189,7 +189,7 @@ class TestColumns:
 
     @pytest.mark.parametrize(
         ("name", "said"),
-        [("Body", "'Body' is not in the input; text columns there: body"), ("list", "'list' lies in a list of lists")],
+        [("Body", "'Body' is not in the input. Text columns of the input: body"), ("list", "'list' is in a list of lists")],
     )  # fmt: skip
     def test_what_is_no_text_column(self, rows: DataFrame, name: str, said: str) -> None:
         with pytest.raises(DataError, match=said):

@@ -183,7 +183,7 @@ class TestLongTexts:
 
 class TestBuild:
     def test_an_unknown_kind(self) -> None:
-        with pytest.raises(SettingsError, match=r"run\.udf: 'jvm' is not known"):
+        with pytest.raises(SettingsError, match=r"run\.udf: 'jvm' is not valid"):
             build(job(), "jvm")  # type: ignore[arg-type]
 
     def test_a_spark_without_arrow_functions(self, monkeypatch: pytest.MonkeyPatch, spark) -> None:
@@ -229,7 +229,7 @@ class TestKeyColumns:
     @pytest.mark.parametrize("sql", ["1.5D", "true", "array(1)", "named_struct('a', 1)", "map(1, 2)"])
     def test_types_that_do_not_identify(self, spark, sql: str) -> None:
         df = spark.sql(f"SELECT {sql} AS key")
-        with pytest.raises(SettingsError, match=r"record_key: column 'key' is of type .*; valid: an integer"):
+        with pytest.raises(SettingsError, match=r"record_key: column 'key' is of type .*Choose an integer"):
             key_column(df, "key", "record_key")
 
 

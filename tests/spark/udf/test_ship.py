@@ -88,13 +88,13 @@ def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeyp
 
 
 def test_an_unknown_mode_is_refused(spark, folder: Path) -> None:
-    with pytest.raises(SettingsError, match=r"run\.ship: 'paths' is not known; valid: artifact, path"):
+    with pytest.raises(SettingsError, match=r"run\.ship: 'paths' is not valid. Choose artifact or path"):
         ship(spark, folder, "paths")
 
 
 @pytest.mark.parametrize("how", ["artifact", "path"])
 def test_a_folder_without_a_model_is_refused(spark, tmp_path: Path, how: str) -> None:
-    with pytest.raises(DataError, match=f"holds no readable {MANIFEST}"):
+    with pytest.raises(DataError, match=f"has no readable {MANIFEST}"):
         ship(spark, tmp_path, how)
 
 

@@ -389,5 +389,5 @@ def test_the_attack_takes_the_laws_where_words_stand(sampler: Any, bigrams: Bigr
 @pytest.mark.parametrize("level", ["record", "dataset"])
 def test_draws_are_not_shared(sampler: Any, level: Any) -> None:
     words, bounds = flat(TEXT)
-    with pytest.raises(SettingsError, match=r"given with mechanism\.fluent"):
+    with pytest.raises(SettingsError, match=r"is not valid with mechanism\.fluent"):
         simulate(sampler, words, words >= 3, bounds, level)

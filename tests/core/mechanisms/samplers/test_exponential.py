@@ -303,5 +303,5 @@ class TestTogether:
             made.sample(np.array([1, 6], np.int32), draws)
         with pytest.raises(ValueError, match="some words only"):
             made.law(0)
-        with pytest.raises(ValueError, match="not stored"):
+        with pytest.raises(ValueError, match="cannot be stored"):
             made.arrays()

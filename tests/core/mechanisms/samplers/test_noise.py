@@ -185,7 +185,7 @@ class TestBatches:
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-155])
 def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
-    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* given; valid: a greater one"):
+    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* is not valid.*Choose a greater one"):
         sampler_of(vectors_of(10, 3), epsilon)
 
 

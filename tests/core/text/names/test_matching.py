@@ -229,12 +229,12 @@ def test_no_later_code_point_is_folded() -> None:
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        (["ok", "!!"], "list: entry 2 holds no letter or digit"),
+        (["ok", "!!"], "list: entry 2 has no letter or digit"),
         (["x"], "list: entry 1 is a single letter"),
         (["É"], "list: entry 1 is a single letter"),
         (["J."], "list: entry 1 is a single letter"),
         (["a b c d e f g h i j k l m"], "list: entry 1 has more than 12 words"),
-        (["ok", "z" * 65], "list: entry 2 has more than 12 words, or one of more than 64 bytes"),
+        (["ok", "z" * 65], "list: entry 2 has more than 12 words, or a word of more than 64 bytes"),
     ],
 )
 def test_entries_that_cannot_be_found_are_refused_without_being_named(entries: list[str], said: str) -> None:
