@@ -265,7 +265,7 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]
     assert out == ""
-    assert re.search(r"N_w max <= 0\.1.* ε = 0\.01, where N_w max is 0\.20.* the word '[a-z]{2}'\.$", last)
+    assert re.search(r"N_w max <= 0\.1.* ε = 0\.01: N_w max is 0\.20.* the word '[a-z]{2}'\.$", last)
 
 
 def test_calibrate_searches_settings_on_a_public_text(
@@ -358,7 +358,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["preview", "\udcff"], 3, "not valid Unicode"),
         (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
         (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' is not valid"),
-        (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
+        (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' has one ε"),
     ],
 )
 def test_wrong_input_gets_one_clear_line(
