@@ -1,6 +1,6 @@
 """Find the entries of lists of names in a batch: the longest at each word, from left to right, in one compiled pass.
 
-Spaces, one hyphen, one middle dot or the marks of its entry join the words of a phrase, a line break never does. A stop that
+Spaces, one hyphen, one middle dot or the marks of its entry join the words of a phrase; a line break never does. A stop that
 the entry lacks is allowed after initials and titles only. In scripts without spaces an entry may begin and end amid the letters
 of a word that is no entry as a whole. There the longest is taken at each piece, from left to right.
 
