@@ -113,11 +113,11 @@ def check_java(driver: str | None, executors: Sequence[str], spark: str) -> Chec
     features = {_feature(each) for each in every}
     newest = newest_java(spark)
     if features and min(features) < OLDEST_JAVA:
-        hint = f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one."
+        hint = f"Spark 4 needs Java {OLDEST_JAVA} or newer on all machines. Set JAVA_HOME to one."
         return CheckResult("Java", "fail", versions, hint)
     if features and newest is not None and max(features) > newest:
         hint = (
-            f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
+            f"Spark {spark} does not start with Java {newest + 1} or newer. Set JAVA_HOME to Java 17 or 21."
         )
         return CheckResult("Java", "fail", versions, hint)
     if len(features) > 1:
@@ -134,22 +134,20 @@ def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Chec
     """
     check = "server's log"
     if not travels:
-        return CheckResult(check, "ok", "the run key is in no plan: each worker reads it for itself")
+        return CheckResult(check, "ok", "no plan holds the run key, because each worker reads the key itself")
     hint = (
-        "Have the server log these at INFO or above: org.apache.spark.sql.connect and org.sparkproject.connect.grpc; or let each "
-        "worker read the key (key.deliver: executors)."
+        "On the server, set org.apache.spark.sql.connect and org.sparkproject.connect.grpc to INFO or "
+        "above. Or let each worker read the key (key.deliver: executors)."
     )
     if levels is None:
-        return CheckResult(
-            check, "warn", "at what level the server logs plans is not to be seen from a client", hint
-        )
+        return CheckResult(check, "warn", "a client cannot see at which level the server logs plans", hint)
     loud = sorted(name for name, level in levels.items() if level in ("DEBUG", "TRACE", "ALL"))
     if loud:
         return CheckResult(
-            check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", hint
+            check, "fail", f"at DEBUG it holds plans with the run key: {', '.join(loud)}", hint
         )
     return CheckResult(
-        check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG"
+        check, "ok", f"holds no plan: {len(levels)} loggers that can write plans are above DEBUG"
     )
 
 
@@ -170,8 +168,8 @@ def check_spark(server: str, client: str) -> CheckResult:
         return CheckResult(
             "Spark",
             "warn",
-            f"{versions}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
-            "A run works. Take 4.0.1 or newer where the platform has it, and let nobody else write to the folder of event logs.",
+            f"{versions}: it lacks the fixes of Spark 4.0.1, such as {FIXED_IN_4_0_1} (History Server)",
+            "Runs work. Use 4.0.1 or newer if you can, and let nobody else write to the folder of event logs.",
         )
     return CheckResult("Spark", "ok", versions)
 
@@ -184,8 +182,8 @@ def check_executors(workers: Sequence[ProcessFacts], slots: int) -> CheckResult:
         names = ", ".join(sorted({worker.missing for worker in missing}))
         return CheckResult(
             "executors", "fail", f"{names} cannot be imported{_where(missing)} ({missing[0].executable})",
-            "Install the wheel and what it depends on there, or ship them: --py-files with the wheel copied to a name that "
-            "ends in .zip (Spark takes no other) brings the package alone, --archives a packed environment.",
+            "Install the wheel and its requirements there. Or ship them: --py-files with the wheel under a name "
+"that ends in .zip for the package alone, --archives for a packed environment.",
         )  # fmt: skip
     return CheckResult("executors", "ok", f"{slots} slots on {hosts} host{'s' * (hosts > 1)} answered")
 
@@ -202,27 +200,27 @@ ALIKE: tuple[tuple[str, Literal["warn", "fail"], Callable[[ProcessFacts], str], 
         "Python",
         "fail",
         lambda facts: ".".join(facts.python.split(".")[:2]),
-        "Let PYSPARK_PYTHON (spark.pyspark.python) name the same version on every node.",
+        "Set PYSPARK_PYTHON (spark.pyspark.python) to the same version on all nodes.",
     ),
     (
         "dptext_spark",
         "fail",
         lambda facts: f"{facts.package} (build {facts.build[:8]})",
-        "Install the same wheel everywhere; Python takes an old copy on the nodes before what --py-files ships.",
+        "Install the same wheel everywhere. An old copy on a node comes before --py-files.",
     ),
     (
         "libraries",
         "warn",
         lambda facts: ", ".join(f"{name} {version}" for name, version in facts.versions.items() if version),
-        "Install the same versions everywhere; constraints.txt names those that are tested together.",
+        "Install the same versions everywhere. constraints.txt lists versions that are tested together.",
     ),
     (
         "shared model",
         "fail",
         lambda facts: facts.model_error or f"model {facts.seal[:8]} draws {facts.drawn[:8]}",
-        "Every node must see one model: with run.ship: path prepare run.artifact once, on a volume that all see; with "
-        "run.ship: artifact Spark brings it. Where only the draws differ, remove the cache folder there (dptext_spark in the "
-        "user's cache) and install the same wheel.",
+        "All nodes must see one model. With run.ship: path, prepare run.artifact once on a volume of all "
+        "nodes; with run.ship: artifact, Spark ships it. If only the draws differ, remove the cache folder "
+        "there (dptext_spark in the user's cache) and install the same wheel.",
     ),
 )
 

@@ -38,12 +38,12 @@ def settings_in(command: str, source: str, **beside: object) -> Path | None:
         return None
     if not Path(source).exists():
         raise SettingsError(
-            f"settings: {source!r} cannot be read: there is no such file; valid: dptext start TABLE --to {shlex.quote(source)}, "
-            f"which writes it, then {shown}."
+            f"settings: {source!r} does not exist. Write it by dptext start TABLE --to {shlex.quote(source)}, "
+            f"then use {shown}."
         )
     options = ", ".join(f"--{name}" for name, value in beside.items() if value is not None)
     if options:
-        raise SettingsError(f"{options}: given with {source!r}, which says it already; valid: {shown}.")
+        raise SettingsError(f"{options}: not valid with {source!r}, because that file sets it. Use {shown}.")
     return Path(source)
 
 
@@ -60,8 +60,8 @@ def settings_of(command: str, source: str) -> Path:
     if file is None:
         named = shlex.quote(file_for(source))
         raise SettingsError(
-            f"settings: {source!r} is no file of settings; valid for a table: dptext start {shlex.quote(source)}, which writes "
-            f"{named}, then dptext {command} {named}."
+            f"settings: {source!r} is a table. Use dptext start {shlex.quote(source)} to write {named}, then "
+            f"dptext {command} {named}."
         )
     return file
 

@@ -77,7 +77,7 @@ def ended(command: Callable[[], int | None], *, debug: bool = False, as_json: bo
         if as_json:
             sys.stdout.write(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False) + "\n")
         if debug:
-            _say("--debug: what follows may show private text.")
+            _say("--debug: the traceback may show private text.")
             traceback.print_exc()
         return code
 
@@ -86,7 +86,7 @@ def _said(error: Exception) -> tuple[int, str]:
     """Return the exit code and the message of an error."""
     if not isinstance(error, DPTextError):
         kind = type(error).__name__
-        hint = "Its text is not shown, for it may hold private words; `dptext --debug ...` shows it."
+        hint = "Its text is not shown, because it may hold private words. `dptext --debug ...` shows it."
         return FAILED, f"failed: an unexpected {kind}. {hint}"
     code = error.exit_code if error.exit_code in _KINDS else FAILED
     return code, f"{_KINDS[code]}: {error}"
@@ -97,7 +97,7 @@ def _say(line: str) -> None:
 
 
 # Options that left, by command and by their names, and what to do instead.
-_NO_NOISE = "counts are restricted: --internal shows them; a requirement (`require`) says whether one holds"
+_NO_NOISE = "counts are restricted; use --internal, or a requirement (`require`)"
 _ALONE = "the settings stand alone: `dptext {command} FILE`"
 _STEP = "the single steps take it: `dptext run FILE`, `dptext audit FILE {option} ...`, `dptext report FILE`"
 _AS_START = "settings say it: `dptext start TABLE` writes some, `dptext preview --config FILE --input TABLE` takes them"

@@ -49,8 +49,8 @@ def audit(
     elif against is None:
         settings = "FILE" if config is None else shlex.quote(str(config))
         raise SettingsError(
-            f"--against: none given with the table {table!r}; valid: dptext audit {settings}, with the settings of its run, or "
-            f"dptext audit {shlex.quote(table)} --against SOURCE --config {settings} (for another tool's table without --config)."
+            f"--against: none given with the table {table!r}. Use dptext audit {settings}, or dptext audit "
+            f"{shlex.quote(table)} --against SOURCE --config {settings} (without --config for another tool's table)."
         )
     else:
         model = None if config is None else load_model_config(config, overrides or ())

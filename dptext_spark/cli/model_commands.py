@@ -65,7 +65,7 @@ def certify(
             if settings.run.artifact is not None:
                 sys.stderr.write(f"run.artifact_fingerprint: {expected_text(folder)} from now on\n")
     except DataError as error:  # the finding stands all the same
-        sys.stderr.write(f"not kept: {error}\n")
+        sys.stderr.write(f"Not kept in the model: {error}\n")
     words = privatizer.vocabulary.strings()
     pair = certificate.loss.worst if certificate.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
@@ -207,7 +207,7 @@ def lexicon_info(
     from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon
 
     if Path(source).is_file():
-        raise DataError(f"source: {source!r} is a file, no saved lexicon; `dptext lexicon import` saves one.")
+        raise DataError(f"source: {source!r} is a file, not a saved lexicon. Use `dptext lexicon import`.")
     packaged = source == PACKAGED
     _describe(Lexicon.default() if packaged else Lexicon.open(source), version=packaged)
 

@@ -85,9 +85,7 @@ def start(
     require_choice("--style", style, STYLES)
     if settings_in("release", table) is not None:
         command = f"dptext release {shlex.quote(table)}"
-        raise SettingsError(
-            f"table: {table!r} holds settings; valid: the table that they are for, or {command}."
-        )
+        raise SettingsError(f"table: {table!r} holds settings. Name the table itself, or use {command}.")
     file = Path(file_for(table)) if to is None else to
     refuse_existing(file)
     with progress() as say:
@@ -99,7 +97,7 @@ def start(
         )  # fmt: skip
         settings_file(named, style)  # names that no settings can have are refused now
         models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
-        say("looking at it", None)
+        say("checking the columns", None)
         first_look = look(sample, of, models, style, FINDER, ROWS)
     has_names = any(kind.startswith("names") for kind, _ in first_look.found)
     named = replace(named, is_foreign=first_look.unknown.is_mostly_unknown, has_names=has_names)
@@ -130,7 +128,7 @@ def preview(
     from dptext_spark.text.names.name_lists import NameLists
 
     if (text is None) == (source is None):
-        raise SettingsError("preview: a sentence or --input is needed, and not both; valid: one of them.")
+        raise SettingsError("preview: give either a sentence or --input.")
     settings = load_model_config(config, overrides or ())
     # With fluent draws the sentence is also drawn without, at the same ε.
     both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None

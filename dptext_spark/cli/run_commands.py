@@ -190,7 +190,7 @@ def release(
     is_judged = verdict.judged or verdict.against
     screen = summary(result.outcome, verdict=verdict if is_judged else None)
     if not is_judged:
-        nothing = ("verdict", "not decided: the settings require nothing (`require`)")
+        nothing = ("verdict", "not decided: the settings have no requirement (`require`)")
         screen = replace(screen, rows=[nothing, *screen.rows])
     places = [
         *screen.places,
@@ -223,18 +223,18 @@ def _audit(settings: RunConfig, command: str) -> tuple[AuditPlan | None, str]:
     steps = f"dptext run {command}; dptext audit {command}{options}; dptext report {command}"
     if settings.is_stream:
         raise SettingsError(
-            f"mode: {settings.mode!r} given, and a release is one batch; valid: mode: batch, or {steps}."
+            f"mode: {settings.mode!r} does not work with dptext release. Use mode: batch, or {steps}."
         )
     open_ended = [text for text, name in names.items() if " " in "".join(options_for([name]))]
     if open_ended:
         raise SettingsError(
-            f"require: {'; '.join(open_ended)} takes options of an audit that no setting names; valid: leave it out, or {steps}."
+            f"require: {'; '.join(open_ended)} needs options of an audit that no setting names. Drop it, or use {steps}."
         )
     unaudited = not_audited(settings.row_key)
     undecided = [text for text, name in names.items() if name not in COUNTED]
     if unaudited and undecided:
         raise SettingsError(
-            f"require: {'; '.join(undecided)} takes an audit, and {unaudited}. Valid: leave it out, or name a row_key."
+            f"require: {'; '.join(undecided)} needs an audit, and {unaudited}. Leave it out, or name a row_key."
         )
     if unaudited:
         return None, f"left out: {unaudited}"
@@ -285,7 +285,7 @@ def _steps(
             raise
         audit = "" if plan is None or audited is not None else f"dptext audit {command}; "
         write_error(
-            f"run {result.run_id} is committed and accounted for; what is left: {audit}dptext report {command}"
+            f"run {result.run_id} is committed and accounted for. Still to do: {audit}dptext report {command}"
         )
         broken = dict.fromkeys([*result.broken, *(audited.broken if audited else ())])
         if broken:

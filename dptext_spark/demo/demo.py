@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
 WHOSE = (
-    "The tickets are invented: a grammar of this project wrote them, and they are under its licence. Their names are put "
-    "together at random, from lists of its own and from the public ones that come with it (dptext_spark/text/names/public)."
+    "The tickets are invented: a grammar of this project wrote them, under the project's licence. Their names are "
+    "random combinations of the project's own lists and the public lists (dptext_spark/text/names/public)."
 )
 MADE = (FILE, "tickets", "sanitized", "sanitized_audit", "report.html")
 # What else lies there then: the ledger beside the tickets, and what conf/tickets.yaml makes of them.
@@ -88,7 +88,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     result = run(config, spark, progress=lambda step: say(step, None))
     page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
     examples = tuple(_examples(spark, sample.slice(0, 1), target))
-    say("releasing a ticket by the files of settings", None)
+    say("releasing a ticket with each style", None)
     released = tuple(side_by_side(bodies[0], RunKey.generate(), say))
     return DemoResult(result, examples, released, page, place)
 
@@ -119,7 +119,7 @@ def screen(result: DemoResult) -> Screen:
         table=(),
         places=[*ran.places, ("report", result.page or ""), ("tickets", str(result.place / MADE[1]))],
         next="dptext start TABLE writes settings for a table of yours",
-        more=[("whose the tickets are", [("", WHOSE)]), ("the run", [*ran.rows, *ran.table]), *ran.more],
+        more=[("origin of the tickets", [("", WHOSE)]), ("the run", [*ran.rows, *ran.table]), *ran.more],
         restricted=False,  # the tickets are invented
     )
 
@@ -144,7 +144,7 @@ def _clear(place: Path) -> None:
         return
     others = sorted(entry.name for entry in place.iterdir() if entry.name not in MADE + BESIDE)
     if others:
-        raise SettingsError(f"folder: {str(place)!r} holds {others[0]!r}; name a new or empty folder.")
+        raise SettingsError(f"folder: {str(place)!r} holds {others[0]!r}. Name a new or empty folder.")
     shutil.rmtree(place)
 
 

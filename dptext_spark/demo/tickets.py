@@ -48,7 +48,7 @@ def tickets(rows: int) -> pa.Table:
         (100, ['subject', 'body', 'agent_reply'])
     """
     if not 0 <= rows <= TICKETS:
-        raise SettingsError(f"rows: {rows:,} given; valid: 0 to {TICKETS:,}, the packaged tickets.")
+        raise SettingsError(f"rows: {rows:,} is not valid. Use 0 to {TICKETS:,}, the packaged tickets.")
     file = files("dptext_spark.demo").joinpath(FILE)
     return pq.read_table(pa.BufferReader(file.read_bytes())).slice(0, rows)
 
@@ -96,7 +96,7 @@ def _released(settings: str, text: str, key: RunKey, progress: Progress) -> Rele
     mechanism = config.spec()["mechanism"]
     words = "stop words drawn" if config.policy.stop_words == "draw" else "stop words in clear"
     level = (
-        f"one replacement a word of a {config.consistency}"
+        f"one replacement for each word of a {config.consistency}"
         if config.consistency != "token"
         else "each word anew"
     )

@@ -116,7 +116,7 @@ def verdict_rows(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
         return
     yield from required((each.requirement, each.loud) for each in verdict.judged)
     for reason in verdict.against:
-        yield "required", f"BROKEN whatever is required: {reason}"
+        yield "required", f"BROKEN in any case: {reason}"
     stands = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
     bits = verdict.bits
     which = "1 of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"

@@ -37,14 +37,12 @@ def spent(balances: Sequence[Balance]) -> Screen:
 
 
 def _spent(balance: Balance) -> Iterator[tuple[str, str]]:
-    unfinished = (
-        f"; counted with them: {balance.unfinished:,} that did not finish" if balance.unfinished else ""
-    )
+    unfinished = f"; unfinished runs counted with them: {balance.unfinished:,}" if balance.unfinished else ""
     yield "input", f"{balance.input}, since {balance.since}{unfinished}"
     for column in balance.columns:
         limit = "no limit is kept"
         if balance.limit is not None:
-            total = "no ε stands for it" if math.isinf(column.total) else f"spent ε = {exact(column.total)}"
+            total = "no ε holds for it" if math.isinf(column.total) else f"spent ε = {exact(column.total)}"
             left = exact(left_of(balance.limit, column.total))
             limit = f"limit ε = {exact(balance.limit)}, {total}, left ε = {left}"
         yield f"  {column.column}", f"{limit}: {column}"
@@ -59,7 +57,7 @@ LEAST_SECONDS = 30.0  # of a write; a shorter one is mostly the start of its wor
 _STATUS = {
     "succeeded": "succeeded",
     "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",
-    "recovered": "recovered: it had committed before; only the account was made now, {counted}",
+    "recovered": "recovered: it had committed before; only the account was written now, {counted}",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 
@@ -80,7 +78,7 @@ def summary(
     """
     if isinstance(outcome, UnchangedRun):
         now, then = outcome.input_version_now, outcome.record.input_version
-        moved = f"It read {then}; the input is at {now} now, which takes a new run id." if now else ""
+        moved = f"It read {then}. The input is now at {now}: use a new run id." if now else ""
         return Screen(_heading(outcome), [*verdict_rows(verdict), ("input", moved)], warnings=outcome.since)
     facts = outcome
     problems = [("problem", problem) for problem in facts.problems]
@@ -114,11 +112,11 @@ def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
         return [(side, f"PRIVATE TEXT, {pair.column}: {getattr(pair, side)}") for side in ("before", "after")]
     band = facts.expected_change
     if band is None or isinstance(band, str):
-        why = band and f"no law tells what is to be expected: {band} (the figure of this table: --internal)"
+        why = band and f"no law predicts it: {band} (the figure of this table: --internal)"
         return [("changed", why or "")]
     low, high = percent_down(min(band)), percent_up(max(band))
-    expected = f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public"
-    return [("changed", f"{expected}, so that it tells nothing of this table (its figure: --internal)")]
+    expected = f"{low} to {high} of the drawn words are expected, by the law and public word frequencies"
+    return [("changed", f"{expected}; this says nothing about the table (its figure: --internal)")]
 
 
 def words_of(file: str, overrides: Sequence[str]) -> str:
@@ -153,9 +151,8 @@ def _warnings(facts: RunFacts) -> Iterator[str]:
     if facts.rows and ((facts.figures or {}).get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
         yield (
             f"MORE THAN {percent_up(MANY_UNKNOWN)} OF THE ROWS ARE MOSTLY UNKNOWN WORDS, such as another language or "
-            "codes: hardly a word of them is drawn. Leave such rows or columns out (input.where, columns), "
-            "or take a lexicon of their language (lexicon.source, "
-            "lexicon.more). `unknown_rows` in the metrics counts them."
+            "codes. Few of their words are drawn. Leave such rows or columns out (input.where, columns), or use a "
+            "lexicon of their language (lexicon.source, lexicon.more). `unknown_rows` in the metrics counts them."
         )
 
 
@@ -171,7 +168,7 @@ def _work(facts: RunFacts) -> Iterator[tuple[str, str]]:
         )
     if facts.rows is not None:
         looked = names_section.looked(facts.policy, bool(facts.config.lists))
-        yield "names", f"looked for by {looked}; no guarantee" if looked else names_section.NOT_LOOKED_FOR
+        yield "names", f"found by {looked}; no guarantee" if looked else names_section.NOT_LOOKED_FOR
     if facts.seconds is not None:
         written = f", of which writing {facts.write_seconds:,.1f}" if facts.write_seconds else ""
         measured = facts.tokens_per_second and (facts.text_bytes or 0) >= LEAST
@@ -272,7 +269,7 @@ def _cost(facts: RunFacts) -> Iterator[tuple[str, str]]:
         f"5e12 bytes / {speed:,.0f} bytes a second and core / 3600 = {hours:,.0f} core-hours",
     )
     if text_bytes < 1e9:
-        yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores, where starting up weighs much"
+        yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores; starting took much of the time"
 
 
 _SCORE = re.compile(r"-?\d to 1(00)?\b|^how well")  # in the meaning of a figure that is no share
@@ -289,16 +286,16 @@ RISKS = (
     "attribute_gain", "membership_auc",
 )  # fmt: skip
 
-WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
+WITHHELD = "figures of names: --internal shows them, and the metrics hold them"
 ANSWERED = (
-    "each answer is exact, so that whoever asks again with other limits finds the figure; the questions stand among the metrics, "
-    "by `asked`"
+    "each answer is exact, so repeated questions with other limits reveal the figure; the metrics count "
+    "the questions, by `asked`"
 )
 UNCOUNTED = (
-    "each answer is exact, so that whoever asks again with other limits finds the figure; the table has no account, and nothing "
-    "counts the questions"
+    "each answer is exact, so repeated questions with other limits reveal the figure; this table has no "
+    "account that counts them"
 )
-RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoever asks with several limits finds it out"
+RELEASED = "the answer shows whether {limits} holds, and nothing else of the figure; several limits together reveal it"
 
 
 def audit_plan(plan: AuditPlan) -> Screen:
@@ -306,8 +303,8 @@ def audit_plan(plan: AuditPlan) -> Screen:
     record = f", record key {plan.record_key}" if plan.record_key else ""
     mechanism = plan.model.mechanism.as_dict()
     model = f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, consistency {plan.level}"
-    learnt = f"learnt from and tried on about {plan.label_rows:,} rows; NULL is left out"
-    named = f"which is asked for up to {MOST:,} words of the sample, twice, each a run over its text"
+    learnt = f"for training and testing on about {plan.label_rows:,} rows; NULL is left out"
+    named = f"for up to {MOST:,} words of the sample, twice, each a run over its text"
     rows = [
         ("table", plan.table),
         ("against", plan.source),
@@ -315,8 +312,8 @@ def audit_plan(plan: AuditPlan) -> Screen:
         ("made with", model if plan.has_settings else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
-        ("shown", "the words of names that stayed most: PRIVATE TEXT" if plan.internal else ""),
-        ("encoder", f"{plan.encoder}, which reads every text of the sample" if plan.encoder else ""),
+        ("shown", "the most frequent unchanged words of names: PRIVATE TEXT" if plan.internal else ""),
+        ("encoder", f"{plan.encoder}, reads every text of the sample" if plan.encoder else ""),
         ("masked model", f"{plan.masked_model}, {named}" if plan.masked_model else ""),
         ("figures", ", ".join(plan.figures)),
         (
@@ -358,7 +355,7 @@ def table_audit(audit: TableAudit) -> Screen:
             ("withheld", WITHHELD if audit.withheld else ""),
             (
                 "PRIVATE TEXT",
-                "" if audit.stayed is None else f"words of names that stayed most: {stayed or 'none'}",
+                "" if audit.stayed is None else f"most frequent unchanged words of names: {stayed or 'none'}",
             ),
         ],
         table=[
@@ -387,7 +384,7 @@ def usefulness_beside_risk(figures: Sequence[Metric]) -> list[tuple[str, ...]]:
     return [
         ("usefulness", "value (95 %)", "risk", "value (95 %)"),
         *((*(useful_figure or ("", "")), *risk) for useful_figure, risk in pairs),
-        ("figure", "value", "what it is"),
+        ("figure", "value", "meaning"),
     ]
 
 

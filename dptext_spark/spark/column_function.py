@@ -431,7 +431,8 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
     if ordinal and is_bare_scan(df):
         return Identity(f"ordinal:{_layout(df)}", None, record)
     raise SettingsError(
-        "row_key: the input has no stable identity of its rows. Name a unique column as row_key."
+        "row_key: none given, and the input has no other identity of its rows. Name a unique column as "
+        "row_key."
     )
 
 

@@ -325,7 +325,7 @@ def test_a_second_target_counts_in_the_ledger_beside_the_input(client: Client) -
 def test_a_place_in_a_scan_is_refused(client: Client) -> None:
     """The client sees no plan, so it cannot tell a bare scan; nothing is written."""
     assert client.found["ordinal"]["kind"] == "SettingsError"
-    assert "row_key: " in client.found["ordinal"]["said"]
+    assert "row_key: none given" in client.found["ordinal"]["said"]
     assert not (client.folder / "none").exists()
 
 

@@ -348,7 +348,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
     ("arguments", "code", "said"),
     [
         (["lexicon", "info", "/none"], 3, "not a lexicon folder"),
-        (["lexicon", "info", __file__], 3, "is a file, no saved lexicon"),
+        (["lexicon", "info", __file__], 3, "is a file, not a saved lexicon"),
         (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
         (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
         (["preview", "x", "--set", "mechanism.epsilon=-1"], 2, "mechanism.epsilon: -1 is not valid"),
@@ -356,7 +356,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["preview", "x", "--set", "key.file=/run.key"], 2, "--set key.*"),
         (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
         (["preview", "\udcff"], 3, "not valid Unicode"),
-        (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
+        (["run", "/none.yaml"], 2, "settings: '/none.yaml'"),
         (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' is not valid"),
         (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' has one ε"),
     ],
@@ -462,7 +462,7 @@ class TestCertify:
         assert dptext("certify", *model, "--set", "mechanism.k=4") == 0
         out, err = capsys.readouterr()
         assert "Confirmed" in out
-        assert "not kept: artifact: 'x' cannot be written." in err
+        assert "Not kept in the model: artifact: 'x' cannot be written." in err
 
 
 def failing(error: BaseException) -> int:

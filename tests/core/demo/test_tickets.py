@@ -45,7 +45,7 @@ def test_the_packaged_tickets_are_what_the_grammar_makes(table: pa.Table) -> Non
     assert tickets(0).num_rows == 0
     assert tickets(7).equals(table.slice(0, 7))
     for rows in (-1, TICKETS + 1):
-        with pytest.raises(SettingsError, match=rf"^rows: {rows:,} given; valid: 0 to 4,000"):
+        with pytest.raises(SettingsError, match=rf"^rows: {rows:,} .*0 to 4,000"):
             tickets(rows)
 
 

@@ -43,7 +43,7 @@ def test_all_is_well_on_equal_machines() -> None:
         ({"build": "b" * 16}, "dptext_spark", "fail", "0.1.0 (build bbbbbbbb) on node-2", "same wheel"),
         ({"versions": {"numpy": "2.1.0", "numba": None}}, "libraries", "warn", "numpy 2.1.0 on node-2", "constraints.txt"),
         ({"model_error": "DataError"}, "shared model", "fail", "DataError on node-2", "run.ship: path"),
-        ({"seal": "other"}, "shared model", "fail", "model other draws d on node-2", "on a volume that all see"),
+        ({"seal": "other"}, "shared model", "fail", "model other draws d on node-2", "on a volume of all nodes"),
         ({"drawn": "other"}, "shared model", "fail", "model s draws other on node-2", "remove the cache folder"),
     ],
 )  # fmt: skip

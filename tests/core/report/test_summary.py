@@ -114,7 +114,7 @@ CASES: dict[str, tuple[RunFacts | UnchangedRun, dict[str, Any]]] = {
     "stream": (replace(FACTS, batches=BATCHES), {}),
     "stream, nothing new": (replace(FACTS, batches=replace(BATCHES, now=0)), {}),
     "change by the law": (replace(FACTS, expected_change=(0.73211, 0.6)), {}),
-    "no law tells": (replace(FACTS, expected_change="a draw also depends on the word before"), {}),
+    "no law predicts": (replace(FACTS, expected_change="a draw also depends on the word before"), {}),
     "a row": (FACTS, {"pair": Example("body", "marker before", "marker after")}),
     "no row": (FACTS, {"pair": "no row key."}),
     "requirements": (of(row_key="id"), KEYED),

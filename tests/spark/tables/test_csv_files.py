@@ -186,7 +186,7 @@ class TestReading:
 
     def test_a_column_is_not_in_the_files_and_in_their_folders(self, spark, tmp_path: Path) -> None:
         given = source(write(tmp_path / "in", {"agent=1/a.csv": HEAD + "1,a,the day\n"}))
-        with pytest.raises(DataError, match=r"'agent' is in the files and in the names of their folders"):
+        with pytest.raises(DataError, match=r"'agent' is both in the files and in the names"):
             read_input(spark, given, ["body"])
 
     def test_the_line_of_excel_against_another_separator(self, spark, tmp_path: Path) -> None:
