@@ -266,10 +266,10 @@ def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
     ("policy", "said"),
     [
         ({"mask": [{"file": "/nowhere/list.txt"}]}, r"policy\.mask\[0\]: '/nowhere/list\.txt' cannot be read"),
-        ({"mask": [{"column": "nobody"}]}, r"policy\.mask\[0\]\.column: 'nobody' is not there"),
+        ({"mask": [{"column": "nobody"}]}, r"policy\.mask\[0\]\.column: 'nobody' is not in the input"),
         ({"keep": [{"column": "id"}]}, r"policy\.keep\[0\]\.column: column 'id' is of type bigint"),
         ({"mask": [{"table": "no_such", "column": "a"}]}, r"policy\.mask\[0\]\.table: 'no_such' cannot be read"),
-        ({"mask": [{"table": "kept_words", "column": "a"}]}, r"policy\.mask\[0\]\.column: 'a' is not there; .* word\."),
+        ({"mask": [{"table": "kept_words", "column": "a"}]}, r"policy\.mask\[0\]\.column: 'a' is not .* word"),
     ],
 )  # fmt: skip
 def test_lists_that_cannot_be_read_are_refused_before_anything_is_written(

@@ -96,7 +96,7 @@ class TestThePublishedForm:
 
     @pytest.mark.parametrize("epsilon", [1e7, 1e30, 1e300])
     def test_undefined(self, epsilon: float) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* undefined .* verified"):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* undefined.* verified"):
             TruncatedLaplace(epsilon, clip=1e30, calibration="published").compile(lexicon(3))
 
     def test_random_pairs_of_glove(self, glove: Lexicon) -> None:

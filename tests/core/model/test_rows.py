@@ -133,13 +133,13 @@ INVALID = pa.Array.from_buffers(pa.string(), 1, [None, OFFSETS, pa.py_buffer(b"s
 @pytest.mark.parametrize(
     ("table", "columns", "said"),
     [
-        (TABLE, ["boddy"], "columns: 'boddy' is not once .*; columns there: id, body, note"),
-        (TABLE, ["body", "body"], "columns: 'body' is not once"),
-        (TABLE.append_column("body", TABLE["note"]), ["body"], "columns: 'body' is not once"),
+        (TABLE, ["boddy"], "columns: 'boddy' is not exactly once .*: id, body, note"),
+        (TABLE, ["body", "body"], "columns: 'body' is not exactly once"),
+        (TABLE.append_column("body", TABLE["note"]), ["body"], "columns: 'body' is not exactly once"),
         (TABLE, ["id"], "id: a column of type int64"),
         (pa.table({"b": [b"secret"]}), ["b"], "b: a column of type binary"),
-        (pd.DataFrame({"b": ["secret", 7]}), ["b"], "columns b: no column of texts"),
-        ({"b": ["secret"]}, ["b"], "columns: 'b' is not once"),
+        (pd.DataFrame({"b": ["secret", 7]}), ["b"], "columns b: the input is no table of texts"),
+        ({"b": ["secret"]}, ["b"], "columns: 'b' is not exactly once"),
         (pa.table({"b": INVALID}), ["b"], "b: a text is not valid Unicode"),
     ],
 )
@@ -154,8 +154,8 @@ def test_what_does_not_fit_is_named_without_a_word_of_it(
 @pytest.mark.parametrize(
     ("columns", "rows", "said"),
     [
-        *((["body"], rows, f"rows: {rows} given") for rows in (0, 21, True)),
-        *((columns, 5, "columns: a list with at least one text column") for columns in ([], "body")),
+        *((["body"], rows, f"rows: {rows} is not valid") for rows in (0, 21, True)),
+        *((columns, 5, "columns: no list of text columns") for columns in ([], "body")),
     ],
 )
 def test_what_is_asked_is_checked(lexicon: dp.Lexicon, columns: list[str], rows: int, said: str) -> None:

@@ -321,7 +321,7 @@ class TestTheLedger:
             ({"column": "text"}, DataError, "'text'"),
             ({"column": "BODY"}, DataError, "'BODY'"),
             ({"column": "the.note"}, DataError, "column: 'the.note' is spelt '`the.note`' in the input"),
-            ({"input": {"path": "/nowhere/at/all", "format": "parquet"}}, DataError, "there is nothing in"),
+            ({"input": {"path": "/nowhere/at/all", "format": "parquet"}}, DataError, "is empty or does not exist"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_charged(
