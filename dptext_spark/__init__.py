@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from dptext_spark.text.engine import Counters
     from dptext_spark.text.policy import Policy
 
-# Each name with the module it stands in; `errors` is a module itself.
+# Each public name and its module; `errors` is a module itself.
 _HOMES = {
     "Budget": "dptext_spark.importance.budget",
     "Certificate": "dptext_spark.model.certificate",

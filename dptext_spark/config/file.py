@@ -14,7 +14,7 @@ import yaml
 from dptext_spark.config.values import DEEPEST, MOST_BYTES, MOST_VALUES, check_at_most, check_bounded
 from dptext_spark.errors import SettingsError, file_errors
 
-# The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
+# Options of the reader that describe the file format. Any other option may hold a secret, whatever its name.
 HARMLESS_OPTIONS = (
     "header", "sep", "delimiter", "quote", "escape", "comment", "linesep", "encoding", "charset", "locale", "multiline",
     "mode", "dateformat", "timestampformat", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "enforceschema",

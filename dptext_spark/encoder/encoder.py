@@ -116,7 +116,7 @@ class _GraphForm(NamedTuple):
 
 
 _FORMS: dict[Kind, _GraphForm] = {
-    # Heads stand below each other, so that one product sums over them, too: a reduction would add in an order that depends on
+    # Heads are stacked, so that one product sums over them, too: a reduction would add in an order that depends on
     # how many texts the batch holds.
     "importance": _GraphForm(
         "float[b, 1, q] queries",

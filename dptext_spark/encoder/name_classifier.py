@@ -76,7 +76,7 @@ PADDED_WORDS = 128
 INPUTS = IDS, MASK, SEGMENTS = ("input_ids", "attention_mask", "token_type_ids")
 LOGITS = "logits"
 DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
-# Operators that draw at random, and one whose content is a file of its own.
+# Operators that draw at random, and one with its content in another file.
 REFUSED = {"Bernoulli", "EPContext", "Multinomial"}
 REFUSED |= {f"Random{law}{like}" for law in ("Normal", "Uniform") for like in ("", "Like")}
 _NEEDED = f"a folder with {CONFIG}, {TOKENIZER} and one .onnx file, there or in its folder {SUBFOLDER}"
@@ -364,7 +364,7 @@ def _cut(data: Any, rows: Any, chars: Any, words: Any) -> Int:
                 p += length
                 continue
             stop = scan_word(data, p, end, stage, classes)[0]
-            if stop < 0:  # bytes that are not UTF-8 follow: what stands before them is no word that is known
+            if stop < 0:  # bytes that are not UTF-8 follow, so the bytes before them are no known word
                 p += length
                 before = np.int64(-1)
                 continue
@@ -499,7 +499,7 @@ class _Runner:
         options.log_severity_level = 4
         try:
             self._session: Any = InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # whose message may name files
+        except Exception as error:  # its message may name files
             why = type(error).__name__
             raise DataError(f"classifier: onnxruntime cannot read its graph ({why}).") from None
         self._inputs = [value.name for value in self._session.get_inputs()]
@@ -516,7 +516,7 @@ class _Runner:
         """Return float64[w, TYPES]: the chance of each type at the likeliest part of a word."""
         pieces = self.tokenizer.pieces(data, rows)
         chances = self._chances(pieces, np.bincount(words.texts, minlength=len(rows) - 1) > 0)
-        # A sub-word may stand for several words, where the model does not part them: an unknown one with figures in it.
+        # A sub-word may cover several words that the model does not part, such as an unknown one with figures.
         first = np.searchsorted(pieces.ends, words.starts, side="right")
         counts = np.maximum(np.searchsorted(pieces.starts, words.ends, side="left") - first, 0)
         word = np.repeat(np.arange(len(counts)), counts)

@@ -374,7 +374,7 @@ def common_unit(guarantees: Sequence[Guarantee]) -> Units:
         common = -(-max(wholes) // LARGEST)
     multiples = tuple(-(-whole // common) for whole in wholes)
     unit = float(step * common)
-    if not any(multiples):  # every ε is 0: a draw counts, and tells nothing
+    if not any(multiples):  # every ε is 0: a draw counts, but reveals nothing
         multiples, unit = (1,) * len(guarantees), 0.0
     delta = max(
         (guarantee.delta / times for guarantee, times in zip(guarantees, multiples, strict=True) if times),

@@ -364,7 +364,7 @@ class ColumnWeights:
             raise InvalidWeightsError(
                 f"importance: {missing:,} weights are NULL. Give a number for each word.", missing
             )
-        with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+        with np.errstate(over="ignore"):  # too large weights become infinite and are refused
             weights: F32 = flat.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
         return weights
 

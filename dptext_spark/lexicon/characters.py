@@ -70,7 +70,7 @@ def tables() -> Characters:
         zeros, version = packed["zeros"], str(packed["unicode_version"])
     rows = np.stack([classes.astype(np.int32), lower, upper], axis=1).reshape(-1, BLOCK * 3)
     unique, first, stage = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # so that ASCII, the first block, stands at index 0
+    order = np.argsort(first)  # so that ASCII, the first block, gets index 0
     stage = np.argsort(order)[stage.reshape(-1)]
     cells = unique[order].reshape(-1, 3)
     return Characters(

@@ -169,7 +169,7 @@ def _columns(products: Any, squares: Any, i: Int, j: Int, ids: Any, found: Any, 
 NEIGHBORS = 64  # of each word, found beforehand
 SHRINK = 4  # neighbours are searched anew among the words left, once these are so many times fewer
 FEW = 512  # fewer words than these are scanned
-LENGTH_ERROR = 1e-9  # of a computed length or distance, relative: more than rounding can make of it
+LENGTH_ERROR = 1e-9  # relative, of a computed length or distance: more than rounding can cause
 
 
 def start_words(words: int, count: int, seed: int) -> list[int]:

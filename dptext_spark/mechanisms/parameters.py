@@ -17,7 +17,7 @@ from dptext_spark.runtime.validation import TYPE, Json, valid
 DECLARED = "parameter"  # the key of the metadata
 
 
-# The least ε: far below it float64 does not tell laws from uniform ones, and scales of noise overflow.
+# The least ε: far below it, laws equal the uniform law in float64, and scales of noise overflow.
 LEAST_EPSILON = 1e-6
 
 

@@ -51,7 +51,7 @@ from dptext_spark.runtime.jit import Int, compiled
 
 Remap = Literal["none", "bayes"]
 TOGETHER = 128  # outputs whose columns are held at once, by each thread
-TOLERANCE = 1e-7  # relative: scores of sums that a library made are told apart above it
+TOLERANCE = 1e-7  # relative: scores of a library's sums differ only above it
 SENTENCE = " A fixed, public table then replaces each draw (Bayes remap). It depends on no text, so it reveals nothing more."
 
 
@@ -215,7 +215,7 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
     if not columns:
         guesses = None if read is None else _inputs_by_output(read, words)
         return largest_scores(queries, Points(points, bias, allowed), guesses=guesses).point
-    # Of equal vectors the lowest id wins whatever the sums are, so that they need not be told apart.
+    # Of equal vectors the lowest id wins, whatever the sums are.
     allowed = _distinct(points, allowed)
     best = largest_scores(queries, Points(points, bias, allowed), tolerance=TOLERANCE)
     table: Ids = best.point.copy()

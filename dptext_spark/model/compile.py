@@ -351,7 +351,7 @@ def _compile(
     try:
         artifact.save_model(privatizer, folder, spec=spec)
     except OSError as error:
-        # The last step renames a finished folder into place, which fails where another one is there by now.
+        # The last step renames a finished folder into place. It fails if another process was faster.
         if not (folder / artifact.MANIFEST).exists():
             raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
         artifact.save_model(privatizer, folder, spec=spec)

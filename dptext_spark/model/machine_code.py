@@ -221,14 +221,14 @@ def exercise(model: Privatizer) -> None:
         *(f"{WARM} {number} The house, ÉCOLE; it's 1.50€!" for number in range(40)),
     ]
     key, numbers = RunKey.insecure(0), pa.array(np.arange(len(texts)))
-    # Of one word, or none, a column of a table is contiguous, which is another type. At dataset level a word is drawn once.
+    # A table's column of one word or none is contiguous, another type to the compiler. At dataset level a word is drawn once.
     small: list[list[str | None]] = [["zzzzz"], ["1.50"], [None], [], *([word] for word in known[1::8])]
     for few in small:
         _draw(model, pa.array(few, pa.string()), pa.array(np.arange(len(few))), key)
     for kind in (pa.int64(), pa.string(), pa.binary(), pa.large_binary()):
         ids = numbers.cast(kind) if kind == pa.int64() else numbers.cast(pa.string()).cast(kind)
         arrays = (pa.array(texts), pa.array(texts).cast(pa.binary()), ids)
-        # What others own may not be written, which is another type to compiled loops.
+        # Arrays of others are read-only, another type to compiled loops.
         for text, other, row_ids in (arrays, tuple(map(_read_only, arrays))):
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)

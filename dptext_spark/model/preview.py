@@ -173,7 +173,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     spans = _cut_tokens(model, raw, replace(policy, stop_words="draw"))
     listed = {start: code for start, _, code in _cut_tokens(model, raw, policy)}
     identifiers = _identifiers(model, raw)
-    # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
+    # A draw depends on the position of its word, so each word is drawn again, alone, at its position.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
     same_row = _binary([b""] * len(rows))
@@ -204,7 +204,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         code, level = listed.get(start, LOWERED), levels.get(start, 0)
         if start in identifiers:
             action, reason = identifiers[start]
-            piece = replaced[start]  # where it stands alone, it may not be found
+            piece = replaced[start]  # alone, it may not be found
         else:
             action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
             if level == BEYOND:

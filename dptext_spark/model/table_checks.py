@@ -394,7 +394,7 @@ def _quoted(names: Sequence[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"
 
 
-NEW = "new"  # the target of a dry run, where nothing is there
+NEW = "new"  # the target of a dry run, if nothing exists there
 
 
 @dataclass(frozen=True)

@@ -342,7 +342,7 @@ def _add_stayed(
             while p < ends[i] and 97 <= data[p] | 0x20 <= 122:
                 p += 1
             plain: Any = (p > start) & (p == ends[i]) & (not named[i])
-            if not plain:  # most are told without a call
+            if not plain:  # most are decided without a call
                 _, _, p, size = next_word(data, start, ends[i], letters, fold, form)
                 if size < 0:
                     break

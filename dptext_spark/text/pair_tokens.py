@@ -162,13 +162,13 @@ def _place_end(
         if best < 0:
             return -1
     if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
-        q = at + 1  # a word ends where the identifier behind it begins, which may come again
+        q = at + 1  # a word ends where the next identifier begins, and that one may come again
         while q <= best:
             if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
                 return q
             q += 1
         return -1
-    # The longest word whose continuation is the source's gap, which may begin with a joiner or with a kept word.
+    # The longest word that the source's gap continues. The gap may begin with a joiner or a kept word.
     q = best
     while q > at:
         if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):

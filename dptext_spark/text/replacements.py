@@ -343,7 +343,7 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: A
     """Put fakes in the place of skeletons; identifier k has the draws from first[k] on."""
     for k in range(types.shape[0]):
         start, end, kind = bounds[k], bounds[k + 1], types[k]
-        octet, dotted, quad = 0, False, start  # octets stand behind the last colon, where there are dots
+        octet, dotted, quad = 0, False, start  # with dots, octets follow the last colon
         for i in range(start, end):
             dotted = dotted or text[i] == 46
             quad = i if text[i] == 58 else quad
@@ -509,7 +509,7 @@ def replacements(finder: Finder, found: FoundSpans, keyed: FakeSource) -> Replac
     for which, _, ends in texts:
         sizes[which] = np.diff(ends)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    # All as placeholders first; what is something else is written over it.
+    # All are placeholders first. Other replacements are written over them.
     shift = (np.cumsum(lengths) - lengths)[found.types] - bounds[:-1]
     text = of_marks.take(np.arange(bounds[-1]) + np.repeat(shift, sizes), mode="clip")
     at = np.flatnonzero(found.kept)

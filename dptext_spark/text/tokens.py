@@ -30,7 +30,7 @@ from dptext_spark.text.word_table import (
 
 EDGE, UNKNOWN = -1, -2
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER, NO_WORD = range(5)
-PUNCTUATION = -7  # among the codes: punctuation, which is no word
+PUNCTUATION = -7  # among the codes: punctuation, not a word
 NO_MARKS, EACH_CHARACTER, BETWEEN_SPACES = range(3)
 
 

@@ -23,7 +23,7 @@ from dptext_spark.text.tokens import listed
 from dptext_spark.text.word_table import INVALID, NUMBERS, OOV_WORDS, WORDS
 
 EXTRA = "language"
-LEAST_LETTERS = 20  # of a text: of fewer nothing is told
+LEAST_LETTERS = 20  # of a text: fewer show no language
 ENGLISH = "English"
 # By ISO 639; a code that is not here is named as it is.
 NAMES = {

@@ -43,7 +43,7 @@ CLITICS = ("s", "t", "d", "m", "ll", "re", "ve")
 STOP, CLITIC = 1, 2
 SHORT = 16
 INLINE = 30
-PADDING = 32  # bytes after the last word, which loads of 16 may touch
+PADDING = 32  # bytes after the last word, because loads of 16 bytes may touch them
 PATIENCE = 64  # slots that a word of a stored table may be away from its first, on average
 _MIX0, _MIX1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
@@ -341,7 +341,7 @@ def settle_word(
     if is_known(info, table[6], options) or not parts:
         work = (tokens, content, counts, options, forms, n)
         return settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
-    # Unknown as a whole: each run between apostrophes and hyphens stands for itself.
+    # Unknown as a whole: each run between apostrophes and hyphens is a word of its own.
     first = i
     while first < end:
         stop, following = part_end(data, first, end, stage, classes)

@@ -336,7 +336,7 @@ class Finder:
             begins, stops = _wholes(provider_spans)
             searched = [_subset(part, ~_lie_within(begins, stops, part)) for part in searched]
         if any(part[-1].any() for part in parts):
-            # What is kept counts where nothing else was found, and before the policy's own searches.
+            # A kept span counts only if nothing else was found there. It comes before the policy's own searches.
             merged = _merged(data, rows, [_subset(part, ~part[-1]) for part in parts])
             parts = [_subset(part, ~part[-1] | _apart(merged, part)) for part in parts]
             if searched:
@@ -363,7 +363,7 @@ class Finder:
                 break
             self.room[0] = 2 * count
         windows = windows[:count]
-        # In parts, so that what is held at a time does not depend on how much stands in a batch.
+        # In parts, so that memory does not depend on the size of a batch.
         size = np.cumsum(windows[:, END] - windows[:, START])
         cuts = np.searchsorted(size, np.arange(PART_BYTES, size[-1] if count else 0, PART_BYTES))
         edges = np.concatenate([[0], cuts, [count]])

@@ -214,7 +214,7 @@ def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows:
         raise DataError(f"{source}: it returned a type that it does not declare. Return {either(types)}.")
     bounds = bounds_of(found.rows, len(rows) - 1)
     shift, sizes = rows[found.rows], np.diff(rows)[found.rows]
-    if ((found.starts < 0) | (found.ends > sizes)).any():  # before they are shifted, which may overflow
+    if ((found.starts < 0) | (found.ends > sizes)).any():  # before the shift, because it may overflow
         raise DataError(f"{source}: a span is empty or lies outside its text.")
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)

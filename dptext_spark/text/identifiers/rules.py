@@ -102,7 +102,7 @@ def account_end(text: Any, start: Int, end: Int, known: Any) -> Int:
 def account_rest(text: Any, start: Int, end: Int) -> Int:
     """Compute the number that text[start:end] (uint8, an account number) represents, modulo 97; 1 if its digits are right."""
     rest = np.int64(0)
-    for turn in range(2):  # what stands behind country and check digits comes first
+    for turn in range(2):  # the part behind country and check digits comes first
         place = 0
         for i in range(start, end):
             c = np.int64(text[i])
@@ -217,7 +217,7 @@ RULES = (
 )  # fmt: skip
 
 
-# Letters that capitals do not tell apart: a dotless i, a sigma at the end of a word.
+# Letters with equal capitals: a dotless i, a sigma at the end of a word.
 _SAME = {"\u0131": "i", "\u03c2": "\u03c3"}
 
 
@@ -401,7 +401,7 @@ def _check(texts: Any, start: Any, end: Any, stop: Any, reach: Any, check: Int, 
                 digits += 48 <= texts[j] <= 57
                 parts += texts[j] == 45
             if check == PHONE:
-                # Another number may stand behind it: it ends with the last group that it has room for.
+                # Another number may follow: this one ends with the last group that fits.
                 while digits > MOST_PHONE:
                     end[i] -= 1
                     digits -= 48 <= texts[end[i]] <= 57

@@ -21,7 +21,7 @@ from dptext_spark.arrays import U8
 from dptext_spark.lexicon.characters import BLOCK, DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, decode, tables
 from dptext_spark.runtime.jit import Int, compiled
 
-# Not seen; a letter that is not ASCII; anything else; a letter that may stand beside a word without being a part of it.
+# Not seen; a letter that is not ASCII; anything else; a letter that may touch a word without being part of the word.
 NOTHING, FOREIGN, STRANGE, UNSPACED = 0, 1, 2, 3
 LINE = 10  # every kind of line break
 # Blocks of such scripts: Thai and Lao; Tibetan and Myanmar; Hangul's parts; Khmer; Tai Le and New Tai Lue; Tai Tham; Chinese,
@@ -148,7 +148,7 @@ def skeletons(data: Any, starts: Any, ends: Any, shapes: Any, out: Any, origin: 
         bounds[k + 1] = n
 
 
-# NumPy's integers: a plain one is a type of its own to the compiler, which would compile a loop for each.
+# NumPy's integers: a plain one is another type to the compiler, and a loop is compiled for each type.
 KINDS = tuple(np.arange(9))
 ADDRESS, HANDLE, SCHEME, HOST, COLONS, NUMBER, ACCOUNT, DAY, NAMED = KINDS
 IN_LINE, ONE_BREAK, TWO_BREAKS = np.arange(3)  # how often a run may go on in the next line

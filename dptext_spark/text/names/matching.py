@@ -139,7 +139,7 @@ def _read_name(
             if n > 0 and data[k] == 0x2C:
                 comma = n
         if size > 0 and form[size - 1] == 0x2E:
-            size -= 1  # the stop of an initial is no part of it
+            size -= 1  # without the stop of an initial
             stop -= 1
         looks = look(data, first, first, stop, (stage, classes, lower), size)
         code, _ = decode(data, first, stop)
@@ -184,7 +184,7 @@ def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned:
             continue
         first = m
         if comma > 0:
-            # What stands before the comma comes last in a name.
+            # The part before the comma comes last in a name.
             for k in range(n):
                 for column in range(words.shape[1]):
                     turned[k, column] = words[(k + comma) % n, column]
@@ -222,7 +222,7 @@ def parts_of_listed(data: U8, begins: I64, starts: I64, ends: I64, kinds: I64) -
     chars, lists = tables(), (public_lists(), folding())
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     words, turned = np.empty((2, MOST_WORDS, 5), np.int64)
-    # A word has a byte, and another stands before the next.
+    # A word has a byte, and another byte precedes the next word.
     parts = np.empty((int(np.minimum(MOST_WORDS, (ends - starts) // 2 + 1).sum()), 5), np.int64)
     entries = np.stack([begins, starts, ends, kinds], axis=1)
     return parts[: _tell(data, entries, lists, letters, words, turned, parts), :4]
@@ -418,7 +418,7 @@ def find_names(
         found: int64[n, 4], filled: (begin, end, list, text), the lists of each row with `OWN` added.
     """
     form, n = np.zeros(FORM, np.uint8), np.int64(0)
-    # Whether an entry may stand amid the letters of a word.
+    # Whether an entry may occur amid the letters of a word.
     amid = find_hash(every, chain(_NO_ROOT, IN_STRETCH)) != 0
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
@@ -437,7 +437,7 @@ def find_names(
                 token = hash_word(form, size)
             p = after
             ended, begin, list_, flags, own_flags = np.int64(-1), start, np.int64(0), np.int64(0), np.int64(0)
-            if size > 0:  # else it is too long for an entry, and one may stand in it
+            if size > 0:  # else it is too long for an entry, but may contain one
                 flags = find_hash(every, chain(_NO_ROOT, token))
                 if root != _NO_ROOT:
                     own_flags = find_hash(own, chain(root, token))

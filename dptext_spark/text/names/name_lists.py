@@ -20,7 +20,7 @@ from dptext_spark.text.names.search import VERSION, ListSource, ListSources
 MOST_STOP_WORDS = 0.5  # of a list's entries
 MOST_OF_LEXICON = 0.5
 LEAST_ENTRIES = 10  # from which a list can be said to be one of stop words
-# What is shown of a list beside where it comes from, and what becomes of it.
+# Facts shown of a list beside its source and its use.
 SHOWN = ("entries", "digest", "version")
 
 

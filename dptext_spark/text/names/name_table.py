@@ -48,12 +48,12 @@ BLOCK = 1 << 20  # bytes that are looked at together before a file is read
 AT_ONCE = 1 << 20  # entries that are decoded together
 MOST_LISTS = 31
 MOST_WORDS = 12  # of a phrase
-MOST_TOKENS = MOST_WORDS * (LONGEST + 3)  # of a way to write one: its pieces, and what stands between words
+MOST_TOKENS = MOST_WORDS * (LONGEST + 3)  # of a way to write one: its pieces, and the signs between words
 NO_WORD, TOO_LONG, ONE_LETTER = 0, -1, -2  # in the place of how many words an entry has
 ENDS, GOES_ON, TITLE = 1, 2, 4  # what a hash is: the end of an entry, a beginning of one, a title
 LIST_SHIFT = 3
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
-COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
+COMMA, AFTER_TITLE = 0x2C, 0x01  # take the place of a word in a phrase
 IN_STRETCH, BETWEEN = 0x02, 0x20  # stand before the pieces of an entry, and between those of two of its words
 WRONG = {
     NO_WORD: "has no letter or digit. Choose words and phrases",
