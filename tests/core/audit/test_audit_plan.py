@@ -108,7 +108,7 @@ def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"author": "who", "queries": 0}, "author: 'who'"),
         ({"attribute": "id"}, "attribute: 'id' is the row_key"),
         ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
-        ({"require": ["original_share"]}, "require: 'original_share' given"),
+        ({"require": ["original_share"]}, "require: 'original_share' is not valid"),
         ({"require": ["bayes_success <= 0.5"]}, "require: 'bayes_success <= 0.5'"),
         (
             {"attribute": "city", "require": ["accuracy_private_private >= 0.7"]},
@@ -191,7 +191,7 @@ class TestEncoders:
         with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):
             plan(encoder="no-such-bert")
         bert = make_tiny_bert(tmp_path, config={"model_type": "gpt2", "architectures": ["GPT2Model"]})
-        with pytest.raises(DataError, match=r"GPT2Model is not valid\. Choose BertModel, BertForMaskedLM"):
+        with pytest.raises(DataError, match=r"GPT2Model is not valid\. Choose BertModel or BertForMaskedLM"):
             plan(encoder=str(bert))
         make_tiny_bert(tmp_path)
         bare = {name: one for name, one in tiny_weights().items() if not name.startswith("cls.")}

@@ -266,7 +266,7 @@ def test_forms_of_bayes(form: str) -> None:
 def test_what_has_another_form_is_told_the_valid_ones(text: str) -> None:
     with pytest.raises(SettingsError) as refused:
         word_requirement(text)
-    assert str(refused.value).startswith(f"require: {text!r} given; valid: ")
+    assert str(refused.value).startswith(f"require: {text!r} is not valid. Choose ")
 
 
 def measured(values: list[float], lower: list[float], upper: list[float], draws: int | None) -> WordValues:
