@@ -442,10 +442,7 @@ def check_labels(private: Records, records: int) -> None:
     """
     labels = private.spaced(records).labels or ()
     if len(labels) < TESTED:
-        raise DataError(
-            f"private: {len(labels)} records with labels are too few. Give {TESTED} or more; each {TESTED}th is "
-            "for testing."
-        )
+        raise DataError(f"private: {len(labels)} records with labels are too few. Give {TESTED} or more.")
     classes_of([label for place, label in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
 
 

@@ -102,7 +102,7 @@ def text_requirement(text: str) -> Requirement[str] | None:
     whose = "a public text, because a public text has no attributes, labels or authors"
     if match[1] not in OF_TEXT:
         raise SettingsError(
-            f"require: {match[1]!r} is no figure of {whose}.{did_you_mean(match[1], OF_TEXT)} Valid: {', '.join(OF_TEXT)}."
+            f"require: {match[1]!r} is no figure of {whose}.{did_you_mean(match[1], OF_TEXT)} Choose {', '.join(OF_TEXT)}."
         )
     requirement = named_requirement(text, OF_TEXT, whose)
     if not requirement.caps:

@@ -153,8 +153,7 @@ def record_cosines(
         DataError: different numbers of records.
     """
     rows = len(plain.bounds) - 1
-    if len(private.bounds) - 1 != rows:
-        raise DataError(f"records: {rows} and {len(private.bounds) - 1} given; valid: equal numbers.")
+    _require_pairs(rows, len(private.bounds) - 1)
     left, right = (_counts(side, len(vectors)) for side in (plain, private))
     if order is not None:
         right = right[order]
@@ -214,8 +213,7 @@ def text_overlap(
         DataError: different numbers of records, or none.
         SettingsError: the libraries are not installed.
     """
-    if len(plain) != len(private) or not len(plain):
-        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
+    _require_pairs(len(plain), len(private))
     require_extra("audit", "rouge_score", "sacrebleu")
     from sacrebleu.metrics.bleu import BLEU
 
@@ -406,13 +404,17 @@ def matched(plain: F32, private: F32) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
 
 
+def _require_pairs(before: int, after: int) -> None:
+    if before != after or not before:
+        raise DataError(f"records: {before} and {after} are not valid. Give equal numbers, at least 1.")
+
+
 def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]) -> F64:
     """Return float64[s, 8]: cosine, precision, recall and F1 of each record, then with another's; NaN where a side is empty.
 
     Records come in the random order in which each is followed by the other one that it is compared with.
     """
-    if len(plain) != len(private) or not len(plain):
-        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
+    _require_pairs(len(plain), len(private))
     following = other_records(len(plain))
     order = np.empty(len(plain), np.int64)
     at = 0

@@ -104,8 +104,8 @@ def report(
         folder = f"dptext report {shlex.quote(source.rstrip('/').removesuffix('_audit'))}_audit"
         by_id = f"dptext report FILE --run {shlex.quote(source)}"
         raise SettingsError(
-            f"report: {source!r} is neither a file of settings nor the account of a run; valid: dptext report FILE, with its "
-            f"settings, or {folder if is_folder else by_id}."
+            f"report: {source!r} is neither a file of settings nor the account of a run. Use dptext report FILE, or "
+            f"{folder if is_folder else by_id}."
         )
     require_pyspark()
     from dptext_spark.spark import report as report_on

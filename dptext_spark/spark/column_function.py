@@ -430,10 +430,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
         return Identity("file_row", place, record)
     if ordinal and is_bare_scan(df):
         return Identity(f"ordinal:{_layout(df)}", None, record)
-    raise SettingsError(
-        "row_key: none given, and the input has no other identity of its rows. Name a unique column as "
-        "row_key."
-    )
+    raise SettingsError("row_key: none given, and rows have no other identity. Name a unique column.")
 
 
 def has_row_index(df: DataFrame) -> bool:

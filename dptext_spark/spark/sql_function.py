@@ -344,8 +344,7 @@ def register(
     column = None if column is None else _spelled(column)
     if column is None and model.consistency == "token":
         raise SettingsError(
-            "column: none given, and token-level draws depend on its name. Name the text column as "
-            "`columns` of the settings does."
+            "column: none given, and token-level draws depend on its name. Name it as `columns` does."
         )
     charge = _charge_settings(ledger, input, column, model.consistency, row_key, record_key)
     run_id = parse_model_config({"run": {"id": run_id}}).run.id or secrets.token_hex(8)

@@ -64,8 +64,7 @@ class Tokens:
         bounds = self.bounds
         if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != n or (np.diff(bounds) < 0).any():
             raise DataError(
-                "tokens: the bounds of the records are not valid. Give ascending ones from 0 to the number of "
-                "tokens."
+                "tokens: the bounds of the records are not valid. Give ascending ones from 0 to the token count."
             )
         if n and (self.drawn & ((self.words < 0) | (self.outputs < 0))).any():
             raise DataError("tokens: a drawn token is not in the lexicon. Give drawn tokens a word id.")
@@ -268,7 +267,7 @@ class Bigrams:
             weights = np.where(occurs, weight, 0.0)
         public = Prior.by_rank(words) if prior is None else prior
         if len(public) != words:
-            raise SettingsError(f"prior: {len(public):,} words given; valid: {words:,}, as in the lexicon.")
+            raise SettingsError(f"prior: {len(public):,} words are not valid. Give the lexicon's {words:,}.")
         base = np.append(public.words * (words / size), np.full(SPECIAL, 1.0 / size))
         unigram = counted(np.bincount(stream, minlength=size).astype(np.int64), base)
         how = (

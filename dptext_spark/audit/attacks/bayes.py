@@ -325,10 +325,7 @@ def drawn_from(prior: F64, tries: int) -> tuple[Ids, Draws]:
 WORST = 0.01
 LISTED = 50  # of the worst words, how many are named
 ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
-BACKWARDS = (
-    "Read from the law of each word, and exact for these guesses. The best possible guesses find at "
-    "most a thousandth more."
-)
+BACKWARDS = "Read from the law of each word, exact for these guesses. The best guesses find at most a thousandth more."
 HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in range(2))  # public
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
@@ -467,7 +464,7 @@ def bayes_attack(
     law, used = (public.words, public.name) if isinstance(public, Prior) else (public, "given")
     chosen = of_drawn(law, drawn)
     if len(chosen) != words:
-        raise SettingsError(f"prior: {len(chosen)} words given; valid: {words}, as in the lexicon.")
+        raise SettingsError(f"prior: {len(chosen)} words are not valid. Give the lexicon's {words}.")
     if draws < 2:
         raise SettingsError(f"draws: {draws} is not valid. Use 2 or more.")
     inputs = np.flatnonzero(chosen).astype(np.int32)

@@ -42,10 +42,7 @@ class FrequencyAttack(WordAttack):
     """
 
     name: str = "frequency matching"
-    measures: str = (
-        "The share of replaced words that the adversary guesses from the frequencies of outputs and of "
-        "their neighbours."
-    )
+    measures: str = "The share of replaced words that the adversary guesses from the frequencies of outputs and word pairs."
     knows: str | None = (
         "The adversary knows the whole released text, the places of replaced words, the kept words, and "
         "public frequencies of words and word pairs. The adversary does not know the mechanism or the key."
