@@ -181,7 +181,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
             lines += [f"# {line}" for line in _dumped(list(table.others))]
         if name == "output" and table.attributes and table.row_key is not None:
             lines.append(
-                "# Has few values. `dptext audit FILE --attribute COLUMN` tells whether the released text gives it away:"
+                "# Has few values. `dptext audit FILE --attribute COLUMN` measures whether the released text gives it away:"
             )
             lines += [f"# {line}" for line in _dumped(list(table.attributes))]
     return "\n".join(lines) + "\n", config

@@ -158,8 +158,8 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("columns", "more", "kind", "said"),
         [
-            ("body", {}, SettingsError, "columns: a list with at least one text column is needed"),
-            ([], {}, SettingsError, "columns: a list"),
+            ("body", {}, SettingsError, "columns: no list of text columns"),
+            ([], {}, SettingsError, "columns: no list of text columns"),
             (["boddy"], {}, DataError, "columns: 'boddy' is not in the input. Text columns of the input: customer, body, note"),
             (["id"], {}, DataError, "columns: 'id' is of type bigint"),
             (["body"], {"row_key": "nope"}, DataError, "row_key: 'nope' is not in the input"),
@@ -189,5 +189,5 @@ class TestWhatIsRefused:
         keys = {"row_key": "id", field: "hole"}
         with suppress_sensitive_logs(), pytest.raises(Exception, match="NULL_KEY") as caught:
             dps.privatize(holes, ["body"], privatizer, udf=udf, **keys).collect()
-        assert "1 rows with a NULL key" in str(reduced(caught.value, ["body"]))
+        assert "1 rows have a NULL key" in str(reduced(caught.value, ["body"]))
         assert "zanzibar" not in str(caught.value)
