@@ -218,9 +218,7 @@ class TestTheDoctor:
             base = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": str(tmp_path / "out")}}
             return parse_config({**base, "key": {**key, "deliver": "executors"}})
 
-        assert diagnostics._key(spark, config(file=str(file))).endswith(
-            "the same key is read in 2 task slots"
-        )
+        assert diagnostics._key(spark, config(file=str(file))).endswith("2 task slots read the same key")
         name = f"RUN_KEY_{secrets.token_hex(4)}"
         monkeypatch.setenv(name, SECRET.hex())
         with pytest.raises(

@@ -71,5 +71,5 @@ def test_a_source_without_places_is_refused(spark, tmp_path: Path) -> None:
     table = written(tmp_path / "out", AFTER)
     (tmp_path / "in.json").write_text('{"body": "call the office"}\n', encoding="utf-8")
     plan = AuditPlan.of(table, str(tmp_path / "in.json"), None, replace(BODY, against_format="json"))
-    with pytest.raises(SettingsError, match=r"\(against\) does not keep the file and the place of a row"):
+    with pytest.raises(SettingsError, match=r"\(against\) does not record the file and place of a row"):
         audit_table(plan, spark)
