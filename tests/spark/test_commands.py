@@ -154,5 +154,5 @@ def test_a_demo_replaces_an_earlier_one_and_what_conf_made_of_its_tickets(
     _clear(place)
     assert not place.exists()
     (place / "thesis").mkdir(parents=True)
-    with pytest.raises(SettingsError, match="holds 'thesis'. Name a new or empty folder"):
+    with pytest.raises(SettingsError, match=r"holds 'thesis'\. Name a new or empty folder"):
         _clear(place)

@@ -212,7 +212,9 @@ class TestASourceThatDoesNotOnlyGrow:
         stream()
         rows = _rows(spark, out)
         add(2, 3, 3)
-        with pytest.raises(DataError, match=r"1 rows of this micro-batch have a 'id' that the target holds, and 1 repeat.*duplicates to drop"):
+        with pytest.raises(
+            DataError, match=r"1 rows .* 'id' that the target holds, and 1 repeat.*duplicates to drop"
+        ):
             stream()
         assert _rows(spark, out) == rows
         drop = {"duplicates": "drop"}
@@ -268,7 +270,9 @@ class TestASourceThatDoesNotOnlyGrow:
                 spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
                 spark.sql(f"INSERT INTO {place} VALUES (5, 'c', 'good news', 'private')")
 
-        with pytest.raises(DataError, match=r"columns changed while the stream ran \(DELTA_\w+\)\. Run again"):
+        with pytest.raises(
+            DataError, match=r"columns changed while the stream ran \(DELTA_\w+\)\. Run again"
+        ):
             stream(say=say, mode="streaming", stream={"trigger": "1 second"})
         assert _rows(spark, tmp_path / "out").keys() == {0, 1}
         listed = {"output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]}}
