@@ -46,7 +46,7 @@ LINKS = {
 }
 AMONG = 10_000  # rows
 MEASURED = "`dptext audit FILE` measures it."
-RESTRICTED = "Its figure depends on the private text: the restricted page has it."
+RESTRICTED = "This figure depends on the private text. The restricted page shows it."
 
 
 class Answer(NamedTuple):
@@ -69,21 +69,21 @@ def answers(facts: ReportFacts) -> tuple[Answer, ...]:
 def _singled_out(facts: ReportFacts) -> tuple[str, str]:
     told, words = "", None if facts.told is None else facts.told.words(AMONG)
     if words is not None:
-        many = "one replacement tells" if words == 1 else f"about {words:,} replacements tell"
-        told = f"By the probabilities of the draws {many} one row from {AMONG:,} others."
+        many = "one replacement distinguishes" if words == 1 else f"about {words:,} replacements distinguish"
+        told = f"By the probabilities of the draws, {many} one row from {AMONG:,} others."
     if facts.metrics is None:
         return ("by the draws" if told else "restricted"), f"{told} {RESTRICTED}".strip()
     share = audited(facts.metrics, "singled_out").at_most
     if share is None:
         return "not measured", f"{MEASURED} {told}".strip()
-    fit = f"of the released rows come down to fewer than ten of {_candidates(facts.metrics)} source rows, for who holds these."
+    fit = f"of the released rows come down to fewer than ten of {_candidates(facts.metrics)} source rows, for a holder of these."
     return percent_up(share), f"{fit} {told}".strip()
 
 
 def _linked(facts: ReportFacts) -> tuple[str, str]:
     key = facts.run.settings.row_key
-    joined = f"Whoever has {key} of the source needs no guess. " if key else ""
-    personal = f"{joined}For whoever holds the source the table stays personal data."
+    joined = f"Anyone with {key} of the source needs no guess. " if key else ""
+    personal = f"{joined}The table stays personal data for anyone who holds the source."
     figures = facts.metrics
     if figures is None:
         return "restricted", f"{RESTRICTED} {personal}"
@@ -92,9 +92,9 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
         return "not measured", f"{MEASURED} {personal}"
     most = max(shares, key=lambda name: shares[name])
     guess, few = audited(figures, "linkage_guess").value, shares.get("linkage_3_words_top1")
-    chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
-    three = "" if few is None else f"; three known original words find {percent_up(few)}"
-    rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
+    chance = "" if guess is None else f" A random guess finds {percent_up(guess)}."
+    three = "" if few is None else f" Three known original words find {percent_up(few)}."
+    rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}.{three}{chance}"
     return percent_up(shares[most]), f"{rows} {personal}"
 
 
@@ -102,10 +102,10 @@ def _inferred(figures: Figures | None) -> tuple[str, str]:
     if figures is None:
         return "restricted", RESTRICTED
     share, gain = audited(figures, "guess_success").at_most, audited(figures, "attribute_gain").at_most
-    attribute = "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
+    attribute = "No attribute was tested (`dptext audit FILE --attribute COLUMN`)."
     if gain is not None:
         points = percent_up(max(0.0, gain)).removesuffix(" %")
-        attribute = f"The attribute that was tried is read {points} points more often than by naming its commonest value."
+        attribute = f"The tested attribute is read {points} points more often than by always naming its commonest value."
     if share is None:
         return "not measured", f"{MEASURED} {attribute}"
     return percent_up(share), (
@@ -118,12 +118,13 @@ def _candidates(figures: Figures) -> str:
 
 
 _BLANK = "to be filled in"
-_NO_PERMISSION = "That is no permission to release: a requirement limits only what it names."
+_NO_PERMISSION = "This is no permission to release: a requirement limits only its own figure."
 _KEY = (
-    "Whoever holds the key can draw again and compare. Destroy a key that is kept once no further release has to repeat these "
+    "Anyone with the key can draw again and compare. Destroy a stored key once no further release has to repeat these "
     "replacements."
 )
 _NO_EXAMPLE = "There is no example: {}"
+_ELSEWHERE = "Releases in another ledger (ledger.path, ledger.table) and releases of a copy of the input are not counted here."
 _UNREAD = "the program's sentence is English, and this lexicon holds few of its words."
 _TENS = 10.0  # an ε of a record from which on it protects little
 _FACTOR = 1e6  # a factor that is larger is written as a power
@@ -132,15 +133,15 @@ _COLUMNS = 8
 _WARNINGS = 3  # the others are counted
 EXAMPLE = (
     "A sentence of the program, and one draw of it by this run's model under a fresh key that nobody keeps. "
-    "No row of the table."
+    "It is not a row of the table."
 )
 # What helps where a requirement is broken, by what the figure's name begins with; a setting that is so already does not.
 _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         ("names_", "persons_", "locations_", "listed_"),
         (
-            "policy.names looks for more names (made for English; elsewhere listed_kept says more than names_kept), and lists "
-            "of your own (policy.mask) mask those that are known",
+            "policy.names finds more names (made for English; for other languages read listed_kept, not names_kept), and your "
+            "own lists (policy.mask) mask known names",
         ),
     ),
     (
@@ -154,14 +155,14 @@ _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("context_", "frequency_", "masked_", "attribute_", "membership_"),
         (
             "policy.stop_words: draw",
-            "a smaller ε, which helps little where texts repeat one another: who reads the others knows what stood in this one",
+            "a smaller ε, which helps little if texts repeat one another: the other texts then reveal this one",
         ),
     ),
     (
         ("record_epsilon",),
-        ("a smaller ε", "where no record_key is set, a budget for each record (budget.record)"),
+        ("a smaller ε", "without a record_key, a budget for each record (budget.record)"),
     ),
-    (("ledger_epsilon",), ("fewer releases: nothing takes back what was spent on this input",)),
+    (("ledger_epsilon",), ("fewer releases: the sum spent on this input never falls",)),
     (
         ("original_share", "unchanged_", "changed_share"),
         ("a smaller ε", "policy.stop_words: draw", "policy.oov: mask"),
@@ -227,8 +228,9 @@ def decision(facts: ReportFacts) -> Decision:
     warnings = facts.statement.under("Warnings")
     more, more_warnings = len(warnings) - _WARNINGS, ""
     if more > 0:
-        stand = "stands" if more == 1 else "stand"
-        more_warnings = f"{more:,} more of the {len(warnings):,} warnings {stand} in the annex"
+        more_warnings = (
+            f"{more:,} more of the {len(warnings):,} warnings {'is' if more == 1 else 'are'} in the annex"
+        )
     why_none = _UNREAD if unread else "which words are drawn depends on a run's texts or weights."
     return Decision(
         about=tuple(_about(facts)),
@@ -260,21 +262,20 @@ def joined(facts: ReportFacts) -> str:
     """Return the sentence that joins what the certificate says with what attacks find; empty where there are no attacks."""
     attacks = facts.word_attacks
     verdict = None if facts.certificate is None else facts.certificate.verdict
-    about = "ε says how much one output tells, not how often a word is guessed"
+    about = "ε limits how much one output reveals, not how often a word is guessed."
     if verdict is not None:
-        about = f"The certificate ({verdict}) is about how much one output tells, not about how often a word is guessed"
+        about = f"The certificate ({verdict}) covers how much one output reveals, not how often a word is guessed."
     if not attacks:
-        return "" if verdict is None else f"{about}; no attack was made here."
+        return "" if verdict is None else f"{about} No attack was run here."
     strongest, worst = attacks[0], max(attack.worst_at_most for attack in attacks)
-    among = (
-        f", and {percent_up(worst)} of the 1 % that are easiest to guess" if worst > strongest.at_most else ""
-    )
-    most = "a better one may find more" if strongest.open else "at most"
-    guessed = f"{percent_up(strongest.at_most)} of the drawn words ({most}){among}"
+    share = f"{percent_up(strongest.at_most)} of the drawn words"
+    guessed = f"{share} (a better one may guess more)" if strongest.open else f"at most {share}"
+    if worst > strongest.at_most:
+        guessed += f", and {percent_up(worst)} of the 1 % that are easiest to guess"
     if strongest.restricted:
-        return f"{about}: the strongest attack on this table that is shown here guesses {guessed}."
+        return f"{about} The strongest attack on this table that is shown here guesses {guessed}."
     return (
-        f"{about}: by public counts or text, not on this table, the strongest attack shown guesses {guessed}. "
+        f"{about} The strongest attack shown uses public counts or text, not this table. It guesses {guessed}. "
         f"{_context(facts)}"
     )
 
@@ -283,8 +284,11 @@ def _context(facts: ReportFacts) -> str:
     """Describe the success of an adversary who reads the words around a replacement: that depends on the table."""
     value = None if facts.metrics is None else audited(facts.metrics, "context_success").value
     if value is not None:
-        return f"On this table, who reads the words around guesses {percent_up(value)}."
-    return "On the table, who reads the words around may guess many more (`dptext audit`: context_success, restricted)."
+        return f"On this table, an adversary who reads the surrounding words guesses {percent_up(value)}."
+    return (
+        "On this table, an adversary who reads the surrounding words may guess many more (`dptext audit`: context_success, "
+        "restricted)."
+    )
 
 
 def meaning(facts: ReportFacts) -> Iterator[str]:
@@ -292,41 +296,40 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
     promised, settings = facts.run.promised, facts.run.settings
     refuted = "refuted" in (promised.status, "" if facts.certificate is None else facts.certificate.verdict)
     if refuted or facts.run.key_kind == "insecure":
-        yield "The promise does not hold: it was refuted, or the key was no secret, so that nothing here is protected."
+        yield "The guarantee does not hold: it was refuted, or the key was not secret. Nothing here is protected."
     elif facts.certificate is not None and facts.certificate.verdict == NO_BOUND:
-        yield "The promise compares no two words: each is alone on its output set, so that no ε protects any of them."
+        yield "The guarantee compares no two words. Each is alone on its output set, so no ε protects it."
     else:
         factor = math.exp(min(promised.epsilon, 700.0))
         times = (
             digits_up(factor, 3) if factor < _FACTOR else f"10^{math.ceil(promised.epsilon / math.log(10)):,}"
         )
         between = {
-            "metric_dp": "for each unit of distance between them",
-            "epsilon_dp_within_group": "and nothing bounds it for other words",
-            "approx_dp": f"up to a probability δ = {exact(promised.delta)}",
-        }.get(promised.kind, "whatever the two are")
+            "metric_dp": ", for each unit of distance between them",
+            "epsilon_dp_within_group": ". No bound covers other pairs of words",
+            "approx_dp": f", up to a probability δ = {exact(promised.delta)}",
+        }.get(promised.kind, ", for any two words")
         sets = " (the words that a word can become)" if "set" in promised.compared else ""
         yield (
-            f"What one drawn word became shifts the odds between two {promised.compared}{sets} by a factor of at most {times} "
-            f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
+            f"The replacement of one drawn word shifts the odds between two {promised.compared}{sets} by a factor of at most "
+            f"{times} (ε = {exact(promised.epsilon)}; {promised.status}){between}."
         )
     if facts.internal:
-        yield "ε bounds what one output tells of its word. It says nothing of how often a row is found or a word is guessed."
+        yield "ε limits how much one output reveals about its word, not how often a row is found or a word is guessed."
     else:
         yield (
-            joined(facts)
-            or "How often a word is guessed all the same was not measured here, for no attack was made."
+            joined(facts) or "How often a word is guessed was not measured here, because no attack was run."
         )
     record = (
-        f"a record has ε = {exact(settings.budget.record)} at most (δ = {exact(settings.budget.delta)})"
+        f"A record has ε = {exact(settings.budget.record)} at most (δ = {exact(settings.budget.delta)})."
         if settings.budget is not None
-        else "records have no ε, for all share the draws"
+        else "Records have no ε, because all share the draws."
         if settings.consistency == "dataset"
-        else f"the ε of a record{'' if settings.record_key else ' (here: a row)'} grows with the {counted(settings.consistency)} "
-        "that it has"
+        else f"The ε of a record{'' if settings.record_key else ' (here: a row)'} grows with the number of its "
+        f"{counted(settings.consistency)}."
     )
     yield (
-        f"No guarantee covers what stays in clear, none says that every name and identifier was found, and {record}."
+        f"No guarantee covers the parts in clear, or promises that every name and identifier was found. {record}"
     )
 
 
@@ -353,22 +356,22 @@ def _why(facts: ReportFacts, beyond: int) -> str:
             why.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
         also = ""
         if beyond:
-            also = f" {beyond:,} of them {'is' if beyond == 1 else 'are'} named in the annex alone (What was required)."
+            also = f" The annex alone names {beyond:,} of them (What was required)."
         return f"{capital('; '.join(why))}.{also}"
     if verdict.standing == HOLDS:
         return (
-            f"All {len(verdict.judged):,} that the settings set are met. {_NO_PERMISSION}"
+            f"All {len(verdict.judged):,} requirements of the settings are met. {_NO_PERMISSION}"
             if len(verdict.judged) > 1
-            else f"The one that the settings set is met. {_NO_PERMISSION}"
+            else f"The one requirement of the settings is met. {_NO_PERMISSION}"
         )
     if verdict.unfinished:
-        return "The run has not come to its account."
+        return "The run has not written its account."
     if not verdict.judged:
-        return "No requirement was set (require), so that there is nothing to judge this table by."
+        return "The settings have no requirement (require), so nothing judges this table."
     missing = len(verdict.not_measured)
     return (
-        f"{missing:,} of {len(verdict.judged):,} requirements {'was' if missing == 1 else 'were'} not measured, which is neither "
-        "held nor broken."
+        f"{missing:,} of {len(verdict.judged):,} requirements {'was' if missing == 1 else 'were'} not measured. Such a "
+        "requirement neither holds nor is broken."
     )
 
 
@@ -379,8 +382,8 @@ def _released(facts: ReportFacts) -> str:
     which = "One of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
     each = "It" if bits == 1 else "Each"
     return (
-        f"{which} on the private text. {each} is one bit of it, which this page releases; no guarantee covers it, and a report "
-        "with another limit releases another."
+        f"{which} on the private text. {each} releases one bit of this text, and no guarantee covers that. A report with another "
+        "limit releases another bit."
     )
 
 
@@ -392,7 +395,7 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
         more = f" and {len(others) - _COLUMNS:,} more" if len(others) > _COLUMNS else ""
         parts = [*parts[:-1], f"{columns_named(others[:_COLUMNS])}{more}"]
         columns = ""
-    yield f"As in the source stand: {', '.join(parts)}. What is disclosed (annex) {columns}says what each tells."
+    yield f"Unchanged from the source: {', '.join(parts)}. The annex (What is disclosed) {columns}says what each reveals."
 
 
 def _names(facts: ReportFacts) -> Iterator[str]:
@@ -400,19 +403,19 @@ def _names(facts: ReportFacts) -> Iterator[str]:
     looked = names_section.looked(settings.policy, bool(settings.lists))
     if looked:
         yield (
-            f"Names were looked for by {looked}. No guarantee covers them: a name that nobody found is treated like other words."
+            f"The run looked for names by {looked}. No guarantee covers names: a missed name is treated like other words."
         )
     else:
         yield names_section.NO_SEARCH
     if facts.metrics is None:
-        yield "How many were found, and how many stayed, is restricted."
+        yield "The numbers of found and of unchanged names are restricted."
         return
     share = audited(facts.metrics, "names_kept").at_most
     if share is not None:
-        yield f"Of the words of names that public lists find in the source, {percent_up(share)} are in the table as they were."
+        yield f"Public lists find names in the source. The table has {percent_up(share)} of the words of these names unchanged."
     replaced = in_words(facts.metrics)
     if replaced:
-        yield f"Identifiers that rules found and replaced: {replaced}. What the rules missed is not counted."
+        yield f"Rules found and replaced these identifiers: {replaced}. Missed ones are not counted."
 
 
 def _key(kind: str) -> Iterator[str]:
@@ -424,29 +427,25 @@ def _key(kind: str) -> Iterator[str]:
 def _spent(facts: ReportFacts) -> Iterator[str]:
     spent = facts.run.spent
     if spent is None:
-        yield "The account of the run does not say; a run of this version enters what it spends in a ledger."
+        yield "The account of the run lacks this sum. A run of this version enters it in a ledger."
         return
     yield spent.sentence or "Nothing was spent."
     worst = max((column.total for column in spent.columns), default=0.0)
     if spent.limit is None:
         yield (
-            "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger "
-            "(ledger.path, ledger.table) and those of a copy of the input are not counted here."
+            f"There is no limit (ledger.limit), so nothing stops further releases of this input. {_ELSEWHERE}"
         )
     elif spent.left is not None:
-        yield (
-            f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left. Releases in another ledger "
-            "(ledger.path, ledger.table) and those of a copy of the input are not counted here."
-        )
+        yield (f"The limit is ε = {exact(spent.limit)}, and ε = {exact(spent.left)} is left. {_ELSEWHERE}")
     if math.isinf(worst):
-        yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."
+        yield "The sum has no ε: a guarantee was refuted, or a key was not secret."
     if spent.record is not None and spent.record.without and not spent.record.times:
         yield f"On one record: {spent.record}."
     elif spent.record is not None and spent.record.times:
         is_required = any(entry.requirement.startswith("record_epsilon") for entry in facts.verdict.judged)
-        sums = "; record_epsilon is the plain sum" if is_required else ""
+        sums = " record_epsilon is the plain sum." if is_required else ""
         weak = " An ε in the tens protects little by itself." if spent.record.epsilon >= _TENS else ""
-        yield f"On one record: {spent.record}, its words counted up in steps, so that this may be shown{sums}.{weak}"
+        yield f"On one record: {spent.record}. The number of its words is rounded up, so this page may show it.{sums}{weak}"
 
 
 def _changes(facts: ReportFacts) -> Iterator[str]:
@@ -456,23 +455,22 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
     for requirement in verdict.broken:
         helped.setdefault(_help(requirement, policy), []).append(requirement)
     for cure, requirements in helped.items():
-        yield f"{_some(requirements)} (broken): {cure}. Then a new run."
+        yield f"{_some(requirements)} (broken): {cure}. Then run again."
     audits = verdict.to_audit
     unaudited = not_audited(facts.run.settings.row_key)
     if audits and unaudited:
-        yield f"Not measured: {_some(audits)}. It cannot be: {unaudited}. Then a new run."
+        yield f"Not measured: {_some(audits)}. No audit can measure it: {unaudited}. Then run again."
     elif audits:
         yield (
-            f"Not measured: {_some(audits)}. `dptext audit FILE`, with the settings, measures it (options of "
-            "it name labels, lists of names and models, without which some figures are not measured), and this report made again "
-            "shows it."
+            f"Not measured: {_some(audits)}. Run `dptext audit FILE` with the settings, then make this report again. Some "
+            "figures need its options for labels, lists of names or models."
         )
     others = [name for name in verdict.not_measured if name not in audits]
     if others:
         yield f"Not measured: {_some(others)}. This run has no such figure."
     if not verdict.judged:
-        yield "Requirements in the settings (require), and this report made again with them."
-    yield "A further release of the same input adds its ε to what was spent, and takes a report of its own."
+        yield "Set requirements (require), and make this report again."
+    yield "A further release of the same input adds its ε to the sum, and needs a report of its own."
     if expires is not None:
         yield f"The approval ends with {expires}."
 
