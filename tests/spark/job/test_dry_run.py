@@ -177,7 +177,7 @@ def test_large_csv_files_that_one_core_reads_are_named(checked, root: Path) -> N
         file.truncate(LARGE_FILE + 1)
     given: dict[str, Any] = {"path": "ROOT/large.csv", "format": "csv"}
     slow = checked(root, input=given).slow
-    assert slow.startswith("1 file above 1 GB")
+    assert "1 file above 1 GB" in slow
     assert "multiLine: false" in slow
     # One line of a terminal, so that none of it is cut.
     assert len(f"{'slow':<13}{slow.replace('1 file', '9,999 files')}") <= 100

@@ -73,7 +73,7 @@ class TestRuns:
     def test_another_table_in_its_place_is_refused(self, spark, folder: str) -> None:
         other = spark.createDataFrame([("r1", "private")], "run_id string, body string")
         other.write.format("delta").save(folder)
-        with pytest.raises(DataError, match="has no schema version; this dptext reads version 1"):
+        with pytest.raises(DataError, match="has no schema version, but this dptext reads version 1"):
             runs.find(spark, folder, "r1")
 
 

@@ -220,7 +220,7 @@ class TestNames:
         df = spark.createDataFrame(
             [(1, "the day", ("the day",))], "id long, `a.b` string, a struct<b:string>"
         )
-        with pytest.raises(DataError, match=r"`a\.b` for the column, `a`\.b for the field"):
+        with pytest.raises(DataError, match=r"`a\.b` for the column, or `a`\.b for the field"):
             dps.privatize(df, ["a.b"], privatizer, row_key="id")
         with pytest.raises(DataError, match="named twice"):
             dps.privatize(df, ["`a`.b", "a.`b`"], privatizer, row_key="id")

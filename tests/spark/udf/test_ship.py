@@ -88,7 +88,9 @@ def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeyp
 
 
 def test_an_unknown_mode_is_refused(spark, folder: Path) -> None:
-    with pytest.raises(SettingsError, match=r"run\.ship: 'paths' is not valid. Choose artifact or path"):
+    with pytest.raises(
+        SettingsError, match=r"run\.ship: 'paths' is not valid. Choose artifact, path or broadcast"
+    ):
         ship(spark, folder, "paths")
 
 

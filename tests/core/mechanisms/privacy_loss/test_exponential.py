@@ -87,7 +87,7 @@ def test_words_that_cannot_come_out_are_bounded(epsilon: float, p: float) -> Non
     assert (found.others is None, found.outside == "", found.total) == (
         (False, False, 190) if p < 1 else (True, True, 1770)
     )
-    assert ("an output that is not sensitive reveals its input" in found.outside) == (p < 1)
+    assert ("An output that is not sensitive reveals its input" in found.outside) == (p < 1)
     assert (f"ln(1/p) = {digits_up(np.log(1 / p), 6)} more against" in found.outside) == (p < 1)
     logs = np.empty((60, len(listed)))
     for w in range(60):
