@@ -53,15 +53,15 @@ def settings_of(command: str, source: str) -> Path:
     Raises:
         SettingsError: it is not there, or is a table; with the full commands to use instead.
     """
-    from dptext_spark.config.styles import file_for, file_of_style
-    from dptext_spark.errors import SettingsError
+    from dptext_spark.config.styles import STYLES, file_for, file_of_style
+    from dptext_spark.errors import SettingsError, did_you_mean
 
     file = settings_in(command, str(file_of_style(Path(source))))
     if file is None:
         named = shlex.quote(file_for(source))
         raise SettingsError(
-            f"settings: {source!r} is a table. Use dptext start {shlex.quote(source)} to write {named}, then "
-            f"dptext {command} {named}."
+            f"settings: {source!r} is not a file of settings.{did_you_mean(source, STYLES)} For a table, use dptext start "
+            f"{shlex.quote(source)} to write {named}, then dptext {command} {named}."
         )
     return file
 

@@ -141,7 +141,7 @@ CASES: dict[str, Case] = {
     "a number": Case({"columns": ["n"]}, DataError, f"columns: 'n' is of type double. {TEXTS}"),
     "a dot": Case({"columns": ["a.c"]}, DataError, f"columns: 'a.c' is not in the input. {TEXTS}"),
     "a quote": Case({"columns": ['q"u']}, DataError, f"columns: 'q\"u' is not in the input. {TEXTS}"),
-    "another separator": Case(_csv("semicolon.csv"), DataError, "columns: 'body' is not in the input. dptext took its first line"),
+    "another separator": Case(_csv("semicolon.csv"), DataError, "dptext took its first line for the names"),
     "no header": Case(_csv("rows.csv"), DataError, "set input.options header: false"),
     "no header, no such place": Case({**_csv("rows.csv", header="false"), "columns": ["_c2"]}, DataError,
                                      "columns: '_c2' is not in the input. Text columns of the input: _c0, _c1."),
