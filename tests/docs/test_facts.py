@@ -98,7 +98,7 @@ def test_identifiers_are_those_of_the_code() -> None:
     )
     assert chosen.phone == "fake"
     assert written.languages == ("de", "fr")
-    named = re.findall(r"\(`([a-z]{2})`\)", text("docs/guide/identifiers.md"))
+    named = re.findall(r"`([a-z]{2})`[,.]", text("docs/guide/identifiers.md"))
     assert sorted(named) == list(LANGUAGES)
     rows = re.findall(
         r"^\| `(\w+)` \| .*? \| (\w+) \|", text("docs/guide/identifiers.md"), flags=re.MULTILINE
