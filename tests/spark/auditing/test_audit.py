@@ -285,7 +285,7 @@ class TestWhatTheTextIsStillGoodFor:
 
         file, page = tmp_path / "audit.json", tmp_path / "page.html"
         file.write_text(out)
-        monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+        monkeypatch.setattr(reporting, "_model", lambda *given: "not examined here.")
         files = ["--figures", str(file), "--out", str(page)]
         report = ["report", ours["settings"], "--run", ours["run"], *files]
         assert main([*report, "--public"]) == 0
@@ -339,7 +339,7 @@ class TestWhatTheTextIsStillGoodFor:
         )
         rows = frame.select(value_of(frame, "score", "label"), value_of(frame, "flag", "attribute")).collect()
         assert [tuple(row) for row in rows] == [("1.5", "true"), (None, None)]
-        with pytest.raises(DataError, match="label: column 'tags' is of type array<string>"):
+        with pytest.raises(DataError, match="label: column 'tags' of type array<string> is not valid"):
             value_of(frame, "tags", "label")
 
 

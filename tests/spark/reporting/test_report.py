@@ -132,7 +132,7 @@ def test_a_model_that_is_another_now_is_left_out(spark, account: Account, monkey
 def test_the_command_writes_the_file_and_prints_where(
     spark, config: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+    monkeypatch.setattr(reporting, "_model", lambda *given: "not examined here.")
     folder, file = f"{config.output.path}_audit", tmp_path / "page.html"
     assert main(["report", folder, "--out", str(file)]) == 0
     out, _ = capsys.readouterr()

@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[dict[str, str], dict[str, Any], str, int | None]] = {
     **{
         f"bare, {mode or 'as it is'}": (
             {"a.csv": "1,a,the day\n2,b,the night\n", "b.csv": "3,zanzibar\n"}, BARE | ({"mode": mode} if mode else {}),
-            "the first line of 1 file (b.csv) has not 3 fields", None,
+            "the first line of 1 file (b.csv) does not have 3 fields", None,
         )
         for mode in ("", "PERMISSIVE")
     },
