@@ -94,7 +94,7 @@ MEANING = {
     "accuracy_majority": "accuracy of always predicting the commonest label",
     "label_rows": "rows with a label that the classifiers learnt from or were tried on",
     "label_missing": "rows of that sample without a label; they were left out",
-    "membership_auc": "success of an attack that finds the training records from the classifier's answers; 0.5 by guessing",
+    "membership_auc": "area under the curve of an attack that finds training records by its answers; 0.5 by guessing",
     "membership_unprotected": "the same for a classifier that learnt from the source's text",
     "attribute_success": "share of rows whose attribute is guessed: learnt from the source's text, reading the table's",
     "attribute_adaptive": "share of rows whose attribute is guessed: learnt from the table's text, reading the table's",
@@ -175,7 +175,7 @@ ALONE = {
     "rouge_l": "overlap of a row's texts in both tables in the longest common sequence of words, 0 to 1",
     "bert_recall": "mean similarity of each sub-word of the source's text to the nearest of the table's (BERTScore), -1 to 1",
     "bert_f1": "mean similarity of the sub-words of both texts (BERTScore, F1), -1 to 1",
-    "membership_unprotected": "success of an attack that finds the training records of a classifier of the source's text",
+    "membership_unprotected": "area under the curve of an attack that finds training records, learnt from the source",
     "record_broken_groups": "words of the sample that have more than one replacement within a record",
     "dataset_broken_groups": "words of the sample that have more than one replacement",
 }

@@ -272,7 +272,7 @@ def _cost(facts: RunFacts) -> Iterator[tuple[str, str]]:
         yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores; starting took much of the time"
 
 
-_SCORE = re.compile(r"-?\d to 1(00)?\b|^how well")  # in the meaning of a figure that is no share
+_SCORE = re.compile(r"-?\d to 1(00)?\b|^area under")  # in the meaning of a figure that is no share
 # Singling out, linkage and inference: a number each.
 FIRST = ("singled_out", "linkage_top1", "guess_success", "attribute_gain")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
