@@ -264,7 +264,7 @@ def test_first_lines_of_files_are_compared_and_large_ones_named(
     (tmp_path / "39.csv").write_text("")
     assert read_sample(tmp_path).files == 39  # an empty one is none, as for a run
     (tmp_path / "39.csv").write_text("a;b\n")
-    with pytest.raises(DataError, match=r"1 file \(39\.csv\) has not"):
+    with pytest.raises(DataError, match=r"1 file \(39\.csv\) does not have"):
         read_sample(tmp_path, as_text=AsText(header=False))
     monkeypatch.setattr(table_files, "LARGE_FILE", 100)
     (tmp_path / "39.csv").write_bytes(b"")
