@@ -430,4 +430,4 @@ class TestSettings:
         config = parse_model_config({"mechanism": {"epsilon": 3}})
         text = compile_with_code(config, tmp_path / "other", lambda step, _: steps.append(step))
         assert text == expected_fingerprint(tmp_path / "other")
-        assert steps[-1].startswith("no machine code: no space.")
+        assert steps[-1].endswith("each node compiles the loops: no space.")
