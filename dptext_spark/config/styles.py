@@ -15,7 +15,7 @@ from dptext_spark.config.file import dumped
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import COUNTED
-from dptext_spark.config.sections import STYLES
+from dptext_spark.config.sections import STYLES as STYLES
 from dptext_spark.errors import SettingsError, file_errors, require_choice
 from dptext_spark.runtime.paths import folder_of
 

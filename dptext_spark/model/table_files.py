@@ -305,7 +305,7 @@ def large_files(sizes: Mapping[str, int]) -> int:
 def on_one_core(count: int) -> str:
     """Warn that a run reads some large files slowly, with a remedy."""
     files = "1 file" if count == 1 else f"{count:,} files"
-    return f"one core reads each of {files} above 1 GB; input.options: {{multiLine: false}} uses all cores"
+    return f"{files} above 1 GB, one core for each; input.options: {{multiLine: false}} uses all"
 
 
 def _csv(
