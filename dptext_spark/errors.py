@@ -106,6 +106,8 @@ def file_errors(
     field: str, path: object, done: str = "read", error: type[DPTextError] = DataError
 ) -> Iterator[None]:
     """Raise `error` if a file cannot be read or written, or is not UTF-8."""
+    if "\0" in str(path):  # Python raises a bare ValueError for it
+        raise error(f"{field}: {str(path)!r} cannot be {done}: no path has a NUL character.")
     try:
         yield
     except UnicodeDecodeError:

@@ -110,6 +110,13 @@ _UNBOUNDED = re.compile(
     r"rows|words|linkage_candidates|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
 )
 
+_SCORES = re.compile(r"(embedding_)?cosine|(bert|membership|rouge)_\w+|bleu")
+
+
+def is_score(name: str) -> bool:
+    """Check that a figure is a score, such as a cosine, and neither a share nor a count."""
+    return _SCORES.fullmatch(name) is not None
+
 
 def greatest(name: str) -> float | None:
     """Return the largest value that a figure can have; None where nothing bounds it."""

@@ -436,7 +436,7 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
             f"There is no limit (ledger.limit), so nothing stops further releases of this input. {_ELSEWHERE}"
         )
     elif spent.left is not None:
-        yield (f"The limit is ε = {exact(spent.limit)}, and ε = {exact(spent.left)} is left. {_ELSEWHERE}")
+        yield f"The limit is ε = {exact(spent.limit)}, and ε = {exact(spent.left)} is left. {_ELSEWHERE}"
     if math.isinf(worst):
         yield "The sum has no ε: a guarantee was refuted, or a key was not secret."
     if spent.record is not None and spent.record.without and not spent.record.times:

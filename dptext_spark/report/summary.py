@@ -6,7 +6,6 @@ The summary of an audit of a written table for a person: before it, its plan; af
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -14,7 +13,7 @@ from itertools import zip_longest
 from dptext_spark.audit.attacks.inference import MOST
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import TableAudit, options_for
-from dptext_spark.config.requirements import Metric, Verdict, greatest, meaning_of, split_subject
+from dptext_spark.config.requirements import Metric, Verdict, greatest, is_score, meaning_of, split_subject
 from dptext_spark.disclosure.facts import RunFacts, UnchangedRun
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
@@ -272,7 +271,6 @@ def _cost(facts: RunFacts) -> Iterator[tuple[str, str]]:
         yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores; starting took much of the time"
 
 
-_SCORE = re.compile(r"-?\d to 1(00)?\b|^area under")  # in the meaning of a figure that is no share
 # Singling out, linkage and inference: a number each.
 FIRST = ("singled_out", "linkage_top1", "guess_success", "attribute_gain")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
@@ -394,7 +392,7 @@ def figure_text(figure: Metric) -> str:
     if value is None:
         return "none"
     lower, upper = figure.lower, figure.upper
-    if _SCORE.search(meaning_of(name, alone=True)):
+    if is_score(name):
         return f"{value:.3f}" if lower is None else f"{value:.3f} ({lower:.3f} to {upper:.3f})"
     if greatest(name) is None and not name.endswith("_share"):
         return f"{value:,.0f}"

@@ -144,8 +144,9 @@ def test_a_list_of_ones_own_is_read_as_the_lexicon_looks_words_up(tmp_path: Path
         file.write_bytes(content)
         with pytest.raises(DataError, match=said):
             read_excluded(file)
-    with pytest.raises(DataError, match=r"^lexicon\.exclude: .*cannot be read"):
-        read_excluded(tmp_path / "none.txt")
+    for name in ("none.txt", "none\0.txt"):
+        with pytest.raises(DataError, match=r"^lexicon\.exclude: .*cannot be read"):
+            read_excluded(tmp_path / name)
 
 
 def test_the_setting_takes_words_out_of_any_lexicon_and_changes_the_fingerprint(tmp_path: Path) -> None:
