@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -406,6 +407,7 @@ def _cached(
         "engine": ENGINE_VERSION,
         "schema": SCHEMA_VERSION,
         "version": __version__,
+        "code": _code(),
         "stop_words": config.policy.stop_list(),
     }
     prior = _known_prior(config)
@@ -416,6 +418,16 @@ def _cached(
     if config.policy.providers:
         parts["providers"] = [provider.record.as_dict() for provider in providers_of(config.policy)]
     return user_cache() / "artifacts" / _digest(parts)
+
+
+@cache
+def _code() -> str:
+    """Compute a digest of the modules that write what a model stores: a checkout changes without a new version."""
+    package = Path(__file__).parents[1]
+    files = sorted(
+        file for name in ("mechanisms", "importance", "model") for file in (package / name).rglob("*.py")
+    )
+    return _digest([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
 
 
 def _digest(value: object) -> str:
