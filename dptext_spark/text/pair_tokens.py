@@ -84,6 +84,8 @@ def pair(source: Words, output: Words) -> Pairing:
 BEGINS, FAKED = 1, 2
 # The code of a pseudonym among tokens, and of one with drawn words beside it and nothing between: words that are not paired.
 NAMED, NAMED_WORDS = -100, -101
+# How often a row takes another end for a word, where the first choice leaves the rest without a place.
+RETRIES = 256
 
 
 @compiled
@@ -131,10 +133,16 @@ def _stretch_end(out: Any, at: Int, end: Int, beyond: Any, stage: Any, classes: 
 @compiled
 def _place_end(
     data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
-    whitespace: bool, stage: Any, classes: Any, marks: Any, beyond: Any,
+    whitespace: bool, stage: Any, classes: Any, marks: Any, beyond: Any, before: Int,
 ) -> Int:  # fmt: skip
-    """Return the end of the replacement of data[start:stop] at out[at], or -1. The source goes on with data[stop:gap_end]."""
+    """Return the end of the replacement of data[start:stop] at out[at], or -1. The source goes on with data[stop:gap_end].
+
+    Several ends may have the source's gap behind them, which may begin with a joiner or a kept word. The longest comes first,
+    or the shortest where an identifier begins, for that one may come again. `before` is the end that was tried before, or -1.
+    """
     gap = gap_end - stop
+    if before >= 0 and (code == MASKED_OOV or code == MASKED_NUMBER or code == RANDOM_NUMBER):
+        return np.int64(-1)
     if code == MASKED_OOV or code == MASKED_NUMBER:
         return at + 5 if at + 5 <= end and out[at] == 91 and out[at + 4] == 93 else -1
     if code == RANDOM_NUMBER:
@@ -161,20 +169,14 @@ def _place_end(
         best = _stretch_end(out, at, end, beyond, stage, classes)
         if best < 0:
             return -1
-    if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
-        q = at + 1  # a word ends where the next identifier begins, and that one may come again
-        while q <= best:
-            if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
-                return q
-            q += 1
-        return -1
-    # The longest word that the source's gap continues. The gap may begin with a joiner or a kept word.
-    q = best
-    while q > at:
+    step = 1 if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS else -1
+    q = best if step < 0 else at + 1
+    q = q if before < 0 else before + step
+    while at < q <= best:
         if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
             return q
-        q -= 1
-    return -1
+        q += step
+    return np.int64(-1)
 
 
 @compiled
@@ -184,14 +186,17 @@ def _continues(
     stop: Int,
     following: Int,
     start: Int,
+    whitespace: bool,
     stage: Any,
     classes: Any,
 ) -> bool:
     """Check that the outputs of two tokens merge: parts of a long number, or words with a joiner or nothing between.
 
     One ends at `stop` and becomes `code`, the other begins at `start` and becomes `following`. A pseudonym is distinct from a
-    word unless nothing is between them.
+    word unless nothing is between them. Where whitespace cuts, nothing in the output ends such a word but whitespace.
     """
+    if whitespace and code == NAMED_WORDS:
+        return bool(stop == start)
     if code == RANDOM_NUMBER or following == RANDOM_NUMBER:
         return bool(code == following and stop == start)
     if code <= NAMED or following <= NAMED:
@@ -207,6 +212,39 @@ def _continues(
 
 
 @compiled
+def _place(
+    data: Any, position: Int, end: Int, places: Any, size: Int, out: Any, at: Int, out_end: Int, whitespace: bool,
+    stage: Any, classes: Any, marks: Any, beyond: Any,
+) -> bool:  # fmt: skip
+    """Find where the tokens of a row came out, with at most `RETRIES` steps back; fill places[:size, 3:] with begins and ends."""
+    i, before, retries = 0, np.int64(-1), 0
+    while i >= 0:
+        gap = (end if i == size else places[i, 0]) - position
+        good = before >= 0 or (at + gap <= out_end and _equal(data, position, out, at, gap, marks))
+        if i == size:
+            if good and at + gap == out_end:
+                return True
+        elif good:
+            stop, last = places[i, 1], i + 1 == size
+            if before < 0:
+                places[i, 3] = at + gap
+            places[i, 4] = _place_end(
+                data, places[i, 0], stop, places[i, 2], end if last else places[i + 1, 0], last, out, places[i, 3],
+                out_end, whitespace, stage, classes, marks, beyond, before,
+            )  # fmt: skip
+            if places[i, 4] >= 0:
+                at, position, before = places[i, 4], stop, np.int64(-1)
+                i += 1
+                continue
+        retries += 1
+        if retries > RETRIES:
+            break
+        i -= 1
+        before = places[i, 4]
+    return False
+
+
+@compiled
 def _align(
     data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
     stage: Any, classes: Any, lower: Any, marks: Any, beyond: Any, groups: Any, replacements: Any, rows: Any,
@@ -215,40 +253,33 @@ def _align(
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
     t, paired = 0, 0
     form = np.empty(4096, np.uint8)
+    places = np.empty((n + 1, 5), np.int64)
     for row in range(bounds.shape[0] - 1):
-        position, end = bounds[row], bounds[row + 1]
-        at, out_end = out_bounds[row], out_bounds[row + 1]
-        good = True
-        first = paired
+        size = 0
         while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
             t += 1
-            last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
-            while not last and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], stage, classes):
+            while (
+                t < n
+                and (tokens[t, 3] & 0xFFFFFFFF) == row
+                and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], whitespace, stage, classes)
+            ):
                 named = code <= NAMED or tokens[t, 2] <= NAMED
                 stop, code = tokens[t, 1], np.int64(NAMED_WORDS) if named else tokens[t, 2]
                 t += 1
-                last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
-            gap_end = end if last else tokens[t, 0]
-            if not good:
-                continue
-            gap = start - position
-            good = at + gap <= out_end and _equal(data, position, out, at, gap, marks)
-            if not good:
-                continue
-            at += gap
-            stops = _place_end(
-                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks, beyond,
-            )  # fmt: skip
-            if stops < 0:
-                good = False
-                continue
+            places[size, 0], places[size, 1], places[size, 2] = start, stop, code
+            size += 1
+        fits[row] = _place(
+            data, bounds[row], bounds[row + 1], places, size, out, out_bounds[row], out_bounds[row + 1], whitespace,
+            stage, classes, marks, beyond,
+        )  # fmt: skip
+        for i in range(size if fits[row] else 0):
+            start, stop, code, at, stops = places[i]
             if code <= NAMED:
-                at, position = stops, stop
                 continue
-            size = 4 * (max(stop - start, stops - at) + 4)
-            if form.shape[0] < size:
-                form = np.empty(size, np.uint8)
+            room = 4 * (max(stop - start, stops - at) + 4)
+            if form.shape[0] < room:
+                form = np.empty(room, np.uint8)
             length = lower_into(data, start, stop, form, stage, lower)
             a, b = hash_bytes(form, 0, length, k0, k1)
             groups[paired, 0], groups[paired, 1] = a, b
@@ -257,13 +288,6 @@ def _align(
             replacements[paired] = a ^ b
             rows[paired] = row
             paired += 1
-            at = stops
-            position = stop
-        if good:
-            good = out_end - at == end - position and _equal(data, position, out, at, end - position, marks)
-        if not good:
-            paired = first
-        fits[row] = good
     return paired
 
 

@@ -111,6 +111,17 @@ def test_what_a_budget_masks_stands_in_the_place_of_a_word(output: str, fits: bo
     assert align_under_budget(Policy(), source, [output], known=False)[3].tolist() == [False]
 
 
+@pytest.mark.parametrize("source", ["itdon't½don't", "dog-the-ox-the-it"])
+@pytest.mark.parametrize("step", range(len(WORDS)))
+def test_a_kept_part_that_comes_twice_ends_no_word_late(source: str, step: int) -> None:
+    """The longest replacement of the first word would reach to the second kept part."""
+    policy = Policy(oov="draw")
+    moved = Privatizer(Vocabulary.of(list(WORDS)), Step(step, len(WORDS)), policy, "token")
+    made, plain = privatizers(policy, "token")
+    output = [text.decode() for text in run(moved, [source])[0]]
+    assert aligned(made, plain, [source], output)[3].tolist() == [True]
+
+
 @pytest.mark.long
 @settings(max_examples=500)
 @given(policy=NAMING, level=LEVELS, texts=NAMED_TEXTS)
@@ -149,9 +160,11 @@ def test_no_false_alarm_where_lists_have_pseudonyms(policy: Policy, level: str, 
     assert broken_groups(groups, replacements) == 0
 
 
-@pytest.mark.parametrize("text", ["X-XSELF-MADE", "Mary-Ann-made", "x-Mary-Ann-Robert-zebra"])
-def test_a_hyphen_behind_a_pseudonym_is_no_part_of_it(text: str) -> None:
-    policy = Policy(names=NameSearch(lists=True, person="pseudonym", location="pseudonym"))
+@pytest.mark.parametrize("text", ["X-XSELF-MADE", "Mary-Ann-made", "x-Mary-Ann-Robert-zebra", "c=1.Oslo1 x"])
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+def test_a_hyphen_or_number_behind_a_pseudonym_is_no_part_of_it(text: str, tokenizer: str) -> None:
+    names = NameSearch(lists=True, person="pseudonym", location="pseudonym")
+    policy = Policy(oov="draw", tokenizer=tokenizer, names=names)
     made, plain = (one.with_names(lists_of_names()) for one in privatizers(policy, "record"))
     out, _ = run(made, [text], record_ids=pa.array(["r"]))
     assert aligned(privatizers(policy, "record")[0], plain, [text], [out[0].decode()])[3].tolist() == [True]
