@@ -57,9 +57,7 @@ def found(cluster: Cluster, base: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", ["file", "package", "installed"])
-def test_a_module_comes_to_the_executors(
-    cluster: Cluster, base: Path, found: dict[str, Any], way: str
-) -> None:
+def test_a_module_comes_to_the_executors(cluster: Cluster, base: Path, found, way: str) -> None:
     """By `--py-files`, a file or a ZIP with a package, or by the PYTHONPATH of the executors."""
     assert found[way]["ended"] == "succeeded"
     assert found[way]["written"] == {str(i): plain(text) for i, text in enumerate(TEXTS)}

@@ -261,9 +261,7 @@ def test_a_provider_finds_what_it_finds_on_a_classic_session(client: Client) -> 
         ("unsent", "PROVIDER_MISSING", "spark.addArtifact(FILE, pyfile=True)"),
     ],
 )
-def test_a_provider_that_raises_or_is_not_sent_ends_the_run_by_a_code(
-    client: Client, name: str, code: str, hint: str
-) -> None:
+def test_a_provider_that_raises_or_is_not_sent_ends_the_run_by_a_code(client, name, code, hint: str) -> None:
     found = client.found[f"provided_{name}"]
     assert found["kind"] == "RunError"
     assert found["said"].startswith("policy.providers[0]: in ")

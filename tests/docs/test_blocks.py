@@ -114,9 +114,7 @@ def test_targets_scripts_extras_and_sections_exist() -> None:
 
 
 @pytest.mark.long
-def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(
-    settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(settings, capsys, monkeypatch) -> None:
     monkeypatch.setitem(calibrate.__kwdefaults__, "steps", 4)
     searches = [
         words for _, words in commands("dptext") if words[0] == "calibrate" and "--public" not in words

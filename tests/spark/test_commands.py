@@ -43,9 +43,7 @@ def dptext(*arguments: object) -> int:
 
 
 @pytest.mark.long
-def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
-    table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(table: Path, capsys) -> None:
     assert dptext("run", table, "--dry-run", "--set", "policy.oov=keep") == 0
     assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in capsys.readouterr().out
     assert dptext("run", table, "--dry-run", "--full", "--set", "policy.oov=keep") == 0
@@ -63,9 +61,7 @@ def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.Captur
 
 
 @pytest.mark.long
-def test_a_file_goes_before_a_style_of_its_name(
-    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_goes_before_a_style_of_its_name(table: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     folder = table.parent
     named = [f"input.path={folder / 'in.parquet'}", "input.format=parquet", f"output.path={folder / 'o'}"]
     named += ["columns=[body]", "row_key.none=accept"]
@@ -78,9 +74,7 @@ def test_a_file_goes_before_a_style_of_its_name(
 
 
 @pytest.mark.long
-def test_a_certificate_is_kept_for_runs(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certificate_is_kept_for_runs(table: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
@@ -120,9 +114,7 @@ def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.long
-def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(tmp_path: Path, capsys) -> None:
     dry = [words for page, words in commands("dptext") if page == "README.md" and "--dry-run" in words]
     assert dry == [["run", "reviews.yaml", "--dry-run"]]
     file = tmp_path / "reviews.yaml"
@@ -142,9 +134,7 @@ def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(
     assert dptext("preview", preview[1].strip('"')) == 0
 
 
-def test_a_demo_replaces_an_earlier_one_and_what_conf_made_of_its_tickets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_demo_replaces_an_earlier_one_and_what_conf_made_of_its_tickets(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "dptext-demo"
     source, target = (str(place / name) for name in MADE[1:3])

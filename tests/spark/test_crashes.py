@@ -233,9 +233,7 @@ def _ended(base: Path, history: History) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(
-    session: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Made]:
+def made(session, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Made]:
     base = tmp_path_factory.mktemp("crashes")
     words = beginning(Lexicon.default(), 600)
     with_pairs(words).save(base / "lexicon")

@@ -58,9 +58,7 @@ def house(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 @pytest.mark.long
 @pytest.mark.parametrize("file", PAGES, ids=name_of)
-def test_its_python_runs(
-    file: Path, house: Path, session: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_python_runs(file: Path, house: Path, session: Any, capsys, monkeypatch) -> None:
     if file.name == "sql.md" and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no functions over Arrow")
     if file != README:

@@ -42,9 +42,7 @@ def examined(settings: dict[str, Any], folder: Path, capsys: Any) -> tuple[int, 
 
 
 @pytest.mark.long
-def test_what_works_is_ok_and_leaves_nothing(
-    settings: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_works_is_ok_and_leaves_nothing(settings: dict[str, Any], tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("RUN_KEY", hashlib.sha256(b"the key of these tests").hexdigest())
     code, found = examined({**settings, "key": {"env": "RUN_KEY"}}, tmp_path, capsys)
     assert code == 0
@@ -79,9 +77,7 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
 
 
 @pytest.mark.long
-def test_each_worker_opens_the_settings_classifier(
-    settings: dict[str, Any], tmp_path: Path, capsys: Any
-) -> None:
+def test_each_worker_opens_the_settings_classifier(settings: dict[str, Any], tmp_path: Path, capsys) -> None:
     pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
     from tests.core.encoder.tiny_classifier import make_tiny_classifier
 
@@ -134,9 +130,7 @@ def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> Non
     assert not list((tmp_path / "out").glob("*doctor*"))
 
 
-def test_a_folder_that_nodes_do_not_share(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_nodes_do_not_share(spark: Any, tmp_path: Path, monkeypatch) -> None:
     real = diagnostics._file_system
 
     class Elsewhere:
@@ -178,9 +172,7 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
         ("anything", "the executors' stderr"),
     ],
 )
-def test_a_probe_that_fails_says_where_to_look(
-    message: str, hint: str, monkeypatch: pytest.MonkeyPatch, spark: Any
-) -> None:
+def test_a_probe_that_fails_says_where_to_look(message: str, hint: str, monkeypatch, spark: Any) -> None:
     def fails(*_: Any) -> None:
         raise RuntimeError(message)
 

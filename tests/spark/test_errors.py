@@ -106,18 +106,14 @@ class TestReduced:
             (Exception(f"{MARKER} No module named 'dptext_spark'"), RunError, "", "PYSPARK_PYTHON"),
         ],
     )  # fmt: skip
-    def test_what_happened_is_told_without_the_text(
-        self, error: Exception, kind: type, begins: str, holds: str
-    ) -> None:
+    def test_what_happened_is_told_without_the_text(self, error, kind: type, begins: str, holds: str) -> None:
         told = reduced(error, ["body", "note"])
         assert type(told) is kind
         assert str(told).startswith(begins)
         assert holds in str(told)
         assert MARKER not in str(told)
 
-    def test_a_jvm_that_ends_meanwhile_leaves_no_traceback_of_the_progress(
-        self, spark, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_jvm_that_ends_meanwhile_leaves_no_traceback_of_the_progress(self, spark, monkeypatch) -> None:
         asked, raised = threading.Event(), []
 
         def of_a_dead_jvm() -> list[int]:

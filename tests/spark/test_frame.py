@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 
@@ -52,9 +52,7 @@ class TestTheText:
         ("udf", "batch", "partitions"),
         [("arrow", 7, 3), ("pandas", 1, 5), ("auto", 0, 2)],
     )  # fmt: skip
-    def test_is_what_the_core_draws_in_any_layout(
-        self, spark, df: DataFrame, privatizer, udf: str, batch: int, partitions: int
-    ) -> None:
+    def test_is_what_the_core_draws_in_any_layout(self, spark, df, privatizer, udf, batch, partitions):
         if udf == "arrow" and not hasattr(F, "arrow_udf"):
             pytest.skip("this Spark has no arrow_udf")
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
@@ -169,9 +167,7 @@ class TestWhatIsRefused:
             (["body"], {"udf": "scala"}, SettingsError, "run.udf: 'scala' is not valid. Choose auto, arrow or pandas"),
         ],
     )  # fmt: skip
-    def test_at_once(
-        self, df: DataFrame, privatizer, columns: list[str], more: dict, kind: type[DPTextError], said: str
-    ) -> None:
+    def test_at_once(self, df: DataFrame, privatizer, columns, more: dict, kind, said: str) -> None:
         frame = df.withColumn("half", F.col("id") / 2)
         with pytest.raises(kind, match=said):
             dps.privatize(frame, columns, privatizer, **{"row_key": "id", **more})
@@ -182,9 +178,7 @@ class TestWhatIsRefused:
 
     @pytest.mark.parametrize("udf", ["auto", "pandas"])
     @pytest.mark.parametrize(("field", "kind"), [("row_key", "long"), ("record_key", "string")])
-    def test_a_null_key_in_the_worker(
-        self, df: DataFrame, privatizer, udf: str, field: str, kind: str
-    ) -> None:
+    def test_a_null_key_in_the_worker(self, df, privatizer, udf: str, field: str, kind: str) -> None:
         holes = df.withColumn("hole", F.expr(f"CAST(nullif(id, 7) AS {kind})"))
         keys = {"row_key": "id", field: "hole"}
         with suppress_sensitive_logs(), pytest.raises(Exception, match="NULL_KEY") as caught:

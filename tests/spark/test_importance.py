@@ -84,9 +84,7 @@ def test_levels_of_words_that_spark_counts(spark, settings: dict[str, Any], tmp_
 
 
 @pytest.mark.long
-def test_the_same_words_chosen_among_other_texts_are_other_draws_for_the_ledger(
-    spark, settings: dict[str, Any]
-) -> None:
+def test_the_same_words_chosen_among_other_texts_are_other_draws_for_the_ledger(spark, settings) -> None:
     settings["importance"] = {"provider": "random", "percent": 30}
     plans = [
         prepare_run(spark, parse_config({**settings, "columns": columns}), KEY, print)

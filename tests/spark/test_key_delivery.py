@@ -23,7 +23,6 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Key
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark import diagnostics, frame
 from dptext_spark.spark.frame import privatize
@@ -84,9 +83,7 @@ def job(spark: Any, tmp_path: Path, file: Path, lexicon: str) -> Callable[..., d
 
 class TestTheLazyFunction:
     @pytest.mark.parametrize(("level", "udf"), [("token", "auto"), ("record", "pandas")])
-    def test_its_closure_holds_the_key_or_where_it_lies(
-        self, spark: Any, file: Path, privatizer_at: Callable[[str], Privatizer], level: str, udf: str
-    ) -> None:
+    def test_its_closure_holds_the_key_or_where_it_lies(self, spark, file, privatizer_at, level, udf) -> None:
         """Both draw the same: the plain reference of tests/spark/pairs judges rows of either."""
         for deliver in ("closure", "executors"):
             out = privatize(
@@ -96,9 +93,7 @@ class TestTheLazyFunction:
             assert (file.read_bytes() in command) == (deliver == "closure")
             assert str(file).encode() in command or deliver == "closure"
 
-    def test_a_worker_that_finds_another_key_fails_by_a_code(
-        self, spark: Any, file: Path, privatizer: Privatizer
-    ) -> None:
+    def test_a_worker_that_finds_another_key_fails_by_a_code(self, spark, file: Path, privatizer) -> None:
         out = privatize(
             _source(spark), ["body"], privatizer, row_key="id", key=RunKey.from_file(file, "executors")
         )
@@ -114,9 +109,7 @@ class TestTheLazyFunction:
             assert other.hex() not in str(caught.value)
             assert repr(other)[2:-1] not in str(caught.value)
 
-    def test_a_variable_that_the_workers_lack_fails_by_a_code(
-        self, spark: Any, privatizer: Privatizer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_variable_that_the_workers_lack_fails_by_a_code(self, spark, privatizer, monkeypatch) -> None:
         name = f"RUN_KEY_{secrets.token_hex(4)}"  # no JVM that was started before has it
         monkeypatch.setenv(name, SECRET.hex())
         out = privatize(
@@ -125,9 +118,7 @@ class TestTheLazyFunction:
         with pytest.raises(Exception, match=r"DPTEXT\[KEY_MISSING\]"):
             out.collect()
 
-    def test_a_client_logs_no_request_with_the_function(
-        self, spark: Any, privatizer: Privatizer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_client_logs_no_request_with_the_function(self, spark, privatizer, monkeypatch) -> None:
         """Also when the frame is sent, which is after our function has returned."""
         logger, seen = PySparkLogger.getLogger(CLIENT_LOGGER), []
         handler = logging.Handler()
@@ -153,9 +144,7 @@ class TestTheLazyFunction:
 
 class TestTheJob:
     @pytest.mark.parametrize("mode", ["batch", "incremental"])
-    def test_how_it_is_delivered_binds_nothing(
-        self, spark: Any, tmp_path: Path, job: Callable[..., dict[str, Any]], mode: str
-    ) -> None:
+    def test_how_it_is_delivered_binds_nothing(self, spark, tmp_path, job, mode: str) -> None:
         """What was begun one way is the same run, or goes on as the same stream, the other way."""
         more = {"mode": mode, "audit": {"consistency_scopes": 0}}
         assert job("out", "closure", **more)["status"] == "succeeded"
@@ -165,9 +154,7 @@ class TestTheJob:
         _source(spark, 15).where("id >= 12").write.format("delta").mode("append").save(str(tmp_path / "in"))
         assert job("out", "executors", **more)["rows"] == 3
 
-    def test_a_key_that_is_gone_when_workers_look_is_said(
-        self, tmp_path: Path, file: Path, job: Callable[..., dict[str, Any]]
-    ) -> None:
+    def test_a_key_that_is_gone_when_workers_look_is_said(self, tmp_path, file: Path, job) -> None:
         def say(step: str) -> None:
             if step.startswith("preparing"):
                 file.unlink(missing_ok=True)
@@ -178,9 +165,7 @@ class TestTheJob:
         assert "before its commit" in str(caught.value)
         assert not list((tmp_path / "out" / "_delta_log").glob("*.json"))
 
-    def test_a_key_of_the_calling_program_is_refused_before_anything_is_read(
-        self, tmp_path: Path, spark: Any
-    ) -> None:
+    def test_a_key_of_the_calling_program_is_refused_before_anything_is_read(self, tmp_path, spark) -> None:
         settings = {
             "input": {"path": str(tmp_path / "none")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
             "key": {"file": str(tmp_path / "none.key"), "deliver": "executors"},
@@ -199,9 +184,7 @@ class TestAVariable:
             key_of(shown, Key(env="RUN_KEY", deliver="executors"))
         assert SECRET.hex() not in str(caught.value)
 
-    def test_it_stays_on_a_local_master_and_nowhere_else(
-        self, spark: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_stays_on_a_local_master_and_nowhere_else(self, spark: Any, monkeypatch) -> None:
         monkeypatch.setenv("RUN_KEY", base64.b64encode(SECRET).decode())
         key = Key(env="RUN_KEY", deliver="executors")
         assert key_of(spark, key).secret == SECRET
@@ -211,9 +194,7 @@ class TestAVariable:
 
 
 class TestTheDoctor:
-    def test_it_looks_for_the_key_in_every_slot(
-        self, spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_looks_for_the_key_in_every_slot(self, spark, file: Path, tmp_path: Path, monkeypatch) -> None:
         def config(**key: Any) -> RunConfig:
             base = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": str(tmp_path / "out")}}
             return parse_config({**base, "key": {**key, "deliver": "executors"}})

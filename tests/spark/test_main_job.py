@@ -17,7 +17,6 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import (
     CountMismatchError,
     DataError,
-    DPTextError,
     NoRowsError,
     RecordingError,
     RunError,
@@ -106,9 +105,7 @@ def test_relative_paths_are_of_the_folder_it_was_called_in_and_the_session_stays
 
 class TestARunId:
     @pytest.mark.cluster
-    def test_whose_target_was_restored_or_deleted_is_not_unchanged(
-        self, spark, source: str, tmp_path: Path
-    ) -> None:
+    def test_whose_target_was_restored_or_deleted_is_not_unchanged(self, spark, source, tmp_path) -> None:
         target = str(tmp_path / "out")
         spark.read.format("delta").load(source).where("false").write.format("delta").save(target)
         output = {"path": target, "mode": "append", "overwrite_raw": True}
@@ -123,9 +120,7 @@ class TestARunId:
         assert not Path(target).exists()
 
     @pytest.mark.long
-    def test_that_lost_rows_or_has_another_key_is_unchanged_and_says_so(
-        self, spark, source: str, tmp_path: Path
-    ) -> None:
+    def test_that_lost_rows_or_has_another_key_is_unchanged_and_says_so(self, spark, source, tmp_path):
         config = _config(source, tmp_path, run={"id": "r1"})
         run(config, spark, key=KEY)
         assert run(config, spark, key=KEY).facts["since"] == []
@@ -137,9 +132,7 @@ class TestARunId:
         assert "DELETE (version 1)" in rows
 
     @pytest.mark.cluster
-    def test_whose_account_was_lost_is_recovered(
-        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_whose_account_was_lost_is_recovered(self, spark, source: str, tmp_path, monkeypatch) -> None:
         config = _config(source, tmp_path, run={"id": "r3"})
         with monkeypatch.context() as patch:
             patch.setattr(runs, "put_metrics", None)
@@ -165,9 +158,7 @@ class TestARunId:
         assert again.key_commitment != KEY.commitment("r3")
 
     @pytest.mark.cluster
-    def test_whose_account_was_lost_is_counted_again_with_its_key(
-        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_whose_account_was_lost_is_counted_again_with_its_key(self, spark, source, tmp_path, monkeypatch):
         """Without a row key; with one a process is killed there, in test_crashes.py."""
         config = _config(source, tmp_path, run={"id": "r4"}, row_key=None)
         counted: dict[str, float | None] = {}
@@ -191,9 +182,7 @@ class TestARunId:
 
 class TestWhatDoesNotAgree:
     @pytest.mark.cluster
-    def test_counts_that_differ_from_the_commit(
-        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_counts_that_differ_from_the_commit(self, spark, source: str, tmp_path, monkeypatch) -> None:
         real = writing.counts_of
         monkeypatch.setattr(
             writing, "counts_of", lambda observation: dataclasses.replace(real(observation), rows=ROWS + 1)
@@ -203,9 +192,7 @@ class TestWhatDoesNotAgree:
         assert _row_of_runs(spark, tmp_path)["status"] == "mismatch"
 
     @pytest.mark.long
-    def test_a_planted_replacement_is_found(
-        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_planted_replacement_is_found(self, spark, source: str, tmp_path: Path, monkeypatch) -> None:
         config = _config(
             source, tmp_path, consistency="record", record_key="customer", audit={"consistency_scopes": 1000},
             columns=["body"],
@@ -241,15 +228,7 @@ class TestWhatIsRefused:
             ({"mechanism": {"name": "custext", "k": 4000}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
         ],
     )  # fmt: skip
-    def test_before_a_byte_is_written(
-        self,
-        spark,
-        source: str,
-        tmp_path: Path,
-        changes: dict[str, object],
-        kind: type[DPTextError],
-        said: str,
-    ) -> None:
+    def test_before_a_byte_is_written(self, spark, source: str, tmp_path, changes, kind, said: str) -> None:
         if "record_key" in changes:
             frame = spark.read.format("delta").load(source).withColumn("empty", F.lit(None).cast("string"))
             frame.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(source)
@@ -261,9 +240,7 @@ class TestWhatIsRefused:
         assert _nothing_was_written(tmp_path)
 
     @pytest.mark.cluster
-    def test_what_an_older_engine_wrote(
-        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_what_an_older_engine_wrote(self, spark, source: str, tmp_path: Path, monkeypatch) -> None:
         with monkeypatch.context() as earlier:
             earlier.setattr("dptext_spark.spark.job.planned_run.ENGINE_VERSION", "1")
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
@@ -317,9 +294,7 @@ class TestWhatIsRefused:
 
 class TestInputs:
     @pytest.mark.long
-    def test_records_that_do_not_fit_are_refused_or_accepted_by_the_settings(
-        self, spark, source: str, tmp_path: Path
-    ) -> None:
+    def test_records_that_do_not_fit_are_refused_or_accepted_by_the_settings(self, spark, source, tmp_path):
         (tmp_path / "a.json").write_text(
             '{"body": "good morning"}\n{"body": broken marker\n', encoding="utf-8"
         )
@@ -378,9 +353,7 @@ class TestInputs:
         assert spark.read.format("delta").load(str(tmp_path / "out")).count() == first.facts["rows"]
 
     @pytest.mark.long
-    def test_a_run_that_has_committed_is_unchanged_where_its_input_was_emptied(
-        self, spark, source: str, tmp_path: Path
-    ) -> None:
+    def test_a_run_that_has_committed_is_unchanged_where_its_input_was_emptied(self, spark, source, tmp_path):
         raw = spark.read.format("delta").load(source)
         given = {"path": str(tmp_path / "raw"), "format": "parquet"}
         config = _config(source, tmp_path, input=given, run={"id": "day"})

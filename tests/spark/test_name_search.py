@@ -90,9 +90,7 @@ def checked_by_an_audit(settings: dict[str, Any], config: Any, counted: dict[str
 
 
 @pytest.mark.long
-def test_a_run_replaces_names_and_its_audit_agrees(
-    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_run_replaces_names_and_its_audit_agrees(spark, settings: dict[str, Any], tmp_path: Path) -> None:
     settings |= {"record_key": "customer", "consistency": "record"}
     config = parse_config(settings)
     facts = run(config, spark, key=KEY).facts
@@ -117,9 +115,7 @@ def test_a_run_replaces_names_and_its_audit_agrees(
 
 
 @pytest.mark.cluster
-def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
-    spark: SparkSession, settings: dict[str, Any], classifier: str
-) -> None:
+def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(spark, settings, classifier: str) -> None:
     """Its files travel as all files of a model do, however it is shipped."""
     give(spark, settings, [(7, "Anna Keller and Ada Lovelace", ["in Oslo", "José Müller"], "c4")], SCHEMA)
     names = {"model": classifier, "lists": True, "person": "pseudonym"}
@@ -161,9 +157,7 @@ def in_one_batch(model: Privatizer, rows: list[Row], by_customer: bool) -> dict[
 
 @pytest.mark.long
 @pytest.mark.parametrize(("level", "udf"), [("token", "arrow"), ("record", "pandas")])
-def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
-    spark: SparkSession, settings: dict[str, Any], classifier: str, level: str, udf: str
-) -> None:
+def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(spark, settings, classifier, level, udf):
     if udf == "arrow" and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no arrow_udf")
     names = {"model": classifier, "person": "pseudonym"}
@@ -179,9 +173,7 @@ def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
 
 
 @pytest.mark.cluster
-def test_a_stream_is_bound_to_its_search(
-    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_stream_is_bound_to_its_search(spark, settings: dict[str, Any], tmp_path: Path) -> None:
     streaming = {**settings, "mode": "incremental", "run": {}, "consistency": "dataset"}
     assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == len(ROWS)
     give(spark, settings, [(9, "Ada Lovelace", ["Mr. Lovelace"], "c9")], SCHEMA)

@@ -143,9 +143,7 @@ class TestAColon:
                 assert "colon" in str(refused.value)
 
     @pytest.mark.long
-    def test_in_the_name_of_a_folder_is_none(
-        self, spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_in_the_name_of_a_folder_is_none(self, spark, tmp_path: Path, monkeypatch) -> None:
         write(tmp_path / "at 12:30" / "a.csv", "csv", TEXTS["right"])
         write(tmp_path / "b:c" / "a.csv", "csv", TEXTS["right"])
         monkeypatch.chdir(tmp_path)

@@ -138,9 +138,7 @@ def rows_of_runs(spark: SparkSession, folder: Path) -> list[Any]:
 
 
 @pytest.mark.long
-def test_a_run_replaces_and_keeps_and_shows_no_entry(
-    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_replaces_and_keeps_and_shows_no_entry(spark, settings, tmp_path, caplog) -> None:
     files: list[Path] = []
     settings["consistency"] = "record"
     config = parse_config(settings)
@@ -205,9 +203,7 @@ class StoppedError(Exception):
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("committed", [False, True])
-def test_an_unfinished_run_wants_its_lists(
-    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, committed: bool
-) -> None:
+def test_an_unfinished_run_wants_its_lists(spark, settings, tmp_path, committed: bool) -> None:
     config = parse_config(settings)
     give(spark, settings, ROWS)
     point = Effect.DATA_COMMIT.after if committed else Effect.DATA_COMMIT.before
@@ -242,9 +238,7 @@ def test_an_unfinished_run_wants_its_lists(
 
 
 @pytest.mark.cluster
-def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
-    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(spark, settings, tmp_path) -> None:
     del settings["run"]
     config = parse_config({**settings, "mode": "incremental", "stream": {"max_files": 1}})
     give(spark, settings, ROWS[:1])
@@ -272,9 +266,7 @@ def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
         ({"mask": [{"table": "kept_words", "column": "a"}]}, r"policy\.mask\[0\]\.column: 'a' is not .* word"),
     ],
 )  # fmt: skip
-def test_lists_that_cannot_be_read_are_refused_before_anything_is_written(
-    spark: SparkSession, settings: dict[str, Any], policy: dict[str, Any], said: str
-) -> None:
+def test_lists_that_cannot_be_read_are_refused_before_anything_is_written(spark, settings, policy, said):
     give(spark, settings, ROWS)
     with pytest.raises(DataError, match=said):
         run(parse_config({**settings, "policy": policy}), spark, key=KEY)
@@ -284,9 +276,7 @@ def test_lists_that_cannot_be_read_are_refused_before_anything_is_written(
 
 
 @pytest.mark.long
-def test_a_name_in_a_row_that_cannot_be_looked_for_ends_the_run(
-    spark: SparkSession, settings: dict[str, Any]
-) -> None:
+def test_a_name_in_a_row_that_cannot_be_looked_for_ends_the_run(spark, settings: dict[str, Any]) -> None:
     give(spark, settings, [*ROWS, (6, "a text", None, "X", None, None)])
     with pytest.raises(DataError, match="none of a single letter"):
         run(parse_config(settings), spark, key=KEY)

@@ -108,9 +108,7 @@ def test_a_frame_is_masked_as_a_plain_reading_says(spark: SparkSession, module: 
 
 
 @pytest.mark.long
-def test_a_run_masks_and_says_who_looked(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_run_masks_and_says_who_looked(spark, module: Callable[..., str], tmp_path: Path) -> None:
     give(spark, tmp_path, ROWS)
     path = module()
     given = settings(tmp_path, path, consistency="record", record_key="customer")
@@ -141,14 +139,7 @@ def test_a_run_masks_and_says_who_looked(
 @pytest.mark.parametrize(
     ("how", "allow"), [("raises", True), ("type", False), ("says", False), ("overlaps", True)]
 )
-def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
-    spark: SparkSession,
-    module: Callable[..., str],
-    tmp_path: Path,
-    how: str,
-    allow: bool,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(spark, module, tmp_path, how, allow, capfd):
     """On workers, or on the driver where it looks at a sample before it writes."""
     give(spark, tmp_path, [*ROWS, (7, WRONG_TEXT, None, "c9")])
     path = module(write_wrong, how)
@@ -169,9 +160,7 @@ def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
 
 
 @pytest.mark.cluster
-def test_workers_that_lack_it_say_so_by_a_code(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
+def test_workers_that_lack_it_say_so_by_a_code(spark, module: Callable[..., str], tmp_path: Path) -> None:
     give(spark, tmp_path, ROWS)
     config = parse_config(settings(tmp_path, module(ship=False)))
     for input_ in (config.input, config.input.model_copy(update={"path": str(tmp_path / "none")})):
@@ -190,9 +179,7 @@ def test_workers_that_lack_it_say_so_by_a_code(
     assert "ProviderImportError" in checks["shared model"].message
 
 
-def test_what_cannot_work_is_refused_before_anything_is_read(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
+def test_what_cannot_work_is_refused_before_anything_is_read(spark, module, tmp_path) -> None:
     """There is no input: reading it would be another error."""
     with pytest.raises(SettingsError, match=r"policy\.providers\[0\]: 'no_such_module:A' cannot be imported"):
         run(parse_config(settings(tmp_path, "no_such_module:A")), spark, key=KEY)
@@ -206,9 +193,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(
 
 
 @pytest.mark.cluster
-def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_report_imports_what_its_own_settings_name_and_nothing_else(spark, module, tmp_path) -> None:
     give(spark, tmp_path, ROWS)
     path = module()
     config = parse_config(settings(tmp_path, path))
@@ -222,9 +207,7 @@ def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_presidio_looks_for_names_in_a_run(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
+def test_presidio_looks_for_names_in_a_run(spark, module: Callable[..., str], tmp_path: Path) -> None:
     """By the class of the guide; what it finds is what it finds on the driver."""
     path = module(people, installed_model())
     bodies = ["it is Mary Robinson of Paris", "not me", None, "été Barack Obama", ""]

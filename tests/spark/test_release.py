@@ -68,9 +68,7 @@ def released(*arguments: object, capsys: pytest.CaptureFixture[str], code: int =
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_csv_file_comes_to_a_release_and_its_page(
-    here: Path, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_csv_file_comes_to_a_release_and_its_page(here: Path, settings: Path, capsys) -> None:
     capsys.readouterr()
     assert dptext("release", settings, "--set", "run.id=r1") == 0
     out, err = capsys.readouterr()
@@ -91,9 +89,7 @@ def test_a_csv_file_comes_to_a_release_and_its_page(
 
 
 @pytest.mark.long
-def test_a_dry_run_shows_both_plans_and_writes_nothing(
-    here: Path, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_shows_both_plans_and_writes_nothing(here: Path, settings: Path, capsys) -> None:
     assert "# - topic" in settings.read_text(encoding="utf-8")  # few values, not released
     before = sorted(here.iterdir())
     plans = released(settings, "--dry-run", capsys=capsys)
@@ -108,9 +104,7 @@ def test_a_dry_run_shows_both_plans_and_writes_nothing(
 
 
 @pytest.mark.long
-def test_without_a_row_key_the_audit_is_left_out_and_why_is_said(
-    here: Path, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_row_key_the_audit_is_left_out_and_why_is_said(here: Path, settings: Path, capsys) -> None:
     keyless = settings.read_text(encoding="utf-8").replace("row_key: ticket_id", "row_key: {none: accept}")
     settings.write_text(keyless, encoding="utf-8")
     capsys.readouterr()
@@ -156,9 +150,7 @@ def test_a_step_that_fails_after_the_commit_says_what_is_left(
 
 
 @pytest.mark.long
-def test_an_audit_reads_the_rows_that_the_run_read(
-    here: Path, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_audit_reads_the_rows_that_the_run_read(here: Path, settings: Path, capsys) -> None:
     topic = tickets(ROWS)["topic"].to_pylist()[0]
     some = tickets(ROWS)["topic"].to_pylist().count(topic)
     given = ["-s", f"input.where.topic={topic}", "-s", "run.id=r4"]

@@ -88,9 +88,7 @@ def test_without_a_source_each_run_has_a_key_of_its_own() -> None:
 
 
 @pytest.mark.cluster
-def test_a_run_takes_a_key_of_the_environment(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_takes_a_key_of_the_environment(spark: Any, tmp_path: Path, monkeypatch) -> None:
     frame = spark.createDataFrame([(1, "a small house"), (2, "an old garden")], "id long, body string")
     frame.coalesce(1).write.parquet(str(tmp_path / "in"))
     monkeypatch.setenv("RUN_KEY", RAW.hex())

@@ -73,9 +73,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
-def test_a_csv_file_becomes_settings_that_a_run_takes(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_csv_file_becomes_settings_that_a_run_takes(here: Path, tmp_path: Path, capsys) -> None:
     source = tmp_path / "tickets.csv"
     source.write_text(lines(";"))
     assert dptext("start", source) == 0
@@ -102,9 +100,7 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert (here / "tickets.yaml").read_text() == written
 
 
-def test_its_json_counts_what_stands_in_the_sample(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_json_counts_what_stands_in_the_sample(here: Path, tmp_path: Path, capsys) -> None:
     folder = tmp_path / "t.parquet"
     (folder / "more").mkdir(parents=True)
     pq.write_table(table(), folder / "a.parquet")
@@ -146,9 +142,7 @@ def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_ar
     assert "policy:\n  names: none\n" in written
 
 
-def test_preview_shows_rows_with_changed_words_marked(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preview_shows_rows_with_changed_words_marked(here: Path, tmp_path: Path, capsys) -> None:
     source = tmp_path / "t.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in table().to_pylist()))
     assert dptext("preview", "--input", source, "--rows", 2) == 0
@@ -165,9 +159,7 @@ def test_preview_shows_rows_with_changed_words_marked(
     assert dptext("preview") == dptext("preview", "a b", "--input", source) == 2
 
 
-def test_columns_of_few_values_are_proposed_as_attributes(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_of_few_values_are_proposed_as_attributes(here: Path, tmp_path: Path, capsys) -> None:
     rows = 60
     columns = {
         "country": [["DE", "AT", None][n % 3] for n in range(rows)],
@@ -246,9 +238,7 @@ def test_the_line_of_excel_names_the_separator(tmp_path: Path, separator: str) -
 
 
 @pytest.mark.long
-def test_first_lines_of_files_are_compared_and_large_ones_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_lines_of_files_are_compared_and_large_ones_named(tmp_path: Path, monkeypatch) -> None:
     text = lines(";")
     for n in range(40):
         (tmp_path / f"{n:02}.csv").write_text(text)
@@ -356,9 +346,7 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_named_and_nothing_is_written(
-    case: str, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_named_and_nothing_is_written(case: str, here: Path, tmp_path: Path, capsys) -> None:
     name, content, code, said = BAD[case]
     if name:
         (tmp_path / name).write_bytes(content)
@@ -439,9 +427,7 @@ def test_short_codes_in_lists_are_no_text_and_titles_are(tmp_path: Path) -> None
         (["Ana", "Ben", "Cid", "Dora"], False),
     ],
 )
-def test_a_unique_column_of_codes_is_a_row_key_in_any_language(
-    values: list[object], is_key: bool, tmp_path: Path
-) -> None:
+def test_a_unique_column_of_codes_is_a_row_key_in_any_language(values, is_key: bool, tmp_path) -> None:
     pq.write_table(pa.table({"tekst": BODIES, "znak": pa.array(values)}), tmp_path / "t.parquet")
     found = columns_of(read_sample(tmp_path / "t.parquet"))
     assert found.row_keys == ("znak",)
@@ -510,9 +496,7 @@ def test_nested_texts_are_named_as_a_run_takes_them() -> None:
     assert beside_texts(schema, paths)[0] == [("meta", "at"), ("said", "by")]
 
 
-def test_nested_texts_are_shown_and_written(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nested_texts_are_shown_and_written(here: Path, tmp_path: Path, capsys) -> None:
     pq.write_table(NESTED, tmp_path / "t.parquet")
     assert dptext("start", tmp_path / "t.parquet", "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -421,17 +421,13 @@ class TestTablesThatDoNotBelongTogether:
             ([(1, "a")], {"record_key": "who"}, "record_key: 'who' is not in .*; columns there: id, body."),
         ],
     )
-    def test_rows_and_columns_that_are_refused(
-        self, spark, tables, rows: list, change: dict, said: str
-    ) -> None:
+    def test_rows_and_columns_that_are_refused(self, spark, tables, rows: list, change, said: str) -> None:
         table, source = tables(rows, [(1, "a")])
         with pytest.raises(DataError, match=said) as caught:
             audit_table(plan(table, source, **change), spark)
         assert MARKER not in str(caught.value)
 
-    def test_a_source_that_is_not_there_or_has_keys_of_another_type(
-        self, spark, tables, tmp_path: Path
-    ) -> None:
+    def test_a_source_that_is_not_there_or_has_keys_of_another_type(self, spark, tables) -> None:
         table, source = tables([(1, "a")], [(1, "a")])
         with pytest.raises(DataError, match=r"against: .*nowhere' .*\(PATH_NOT_FOUND\)"):
             audit_table(plan(table, f"{source}_nowhere"), spark)

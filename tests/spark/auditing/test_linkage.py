@@ -115,9 +115,7 @@ class Fixed(RunKey):
         return KEY
 
 
-def test_workers_count_what_the_driver_counts(
-    session, written: Written, monkeypatch: pytest.MonkeyPatch, shipped: list[tuple[Path, int, bytes]]
-) -> None:
+def test_workers_count_what_the_driver_counts(session, written: Written, monkeypatch, shipped) -> None:
     monkeypatch.setattr(auditing, "RunKey", Fixed)
     monkeypatch.setattr(audited_tables, "WORDS_AT_ONCE", 100)
     asked = ["linkage_top1(50) <= 1", "linkage_10_words_top1(10000) <= 1"]
@@ -168,9 +166,7 @@ def test_without_settings_only_texts_are_compared(session, written: Written) -> 
 
 
 @pytest.mark.long
-def test_a_sample_of_the_rows_is_candidates(
-    session, written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_of_the_rows_is_candidates(session, written: Written, monkeypatch) -> None:
     monkeypatch.setattr(audited_tables, "MOST_CANDIDATES", 60)
     found = values(audit_table(written.plan(None, queries=30), session))
     assert found["linkage_candidates"] is not None
@@ -178,9 +174,7 @@ def test_a_sample_of_the_rows_is_candidates(
 
 
 @pytest.mark.long
-def test_what_cannot_be_linked_is_refused_or_left_out(
-    session, written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_linked_is_refused_or_left_out(session, written: Written, monkeypatch) -> None:
     with pytest.raises(DataError, match="author"):
         audit_table(written.plan(written.config, author="alone"), session)
     with pytest.raises(SettingsError, match="linkage_top1"):

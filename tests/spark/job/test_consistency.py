@@ -94,9 +94,7 @@ class TestPairs:
             (["the", "time"], ["day"], 1), (["the", None], ["day", ""], 1), ([], None, 1), (["the,", "the,"], ["day", "day"], 2),
         ],
     )  # fmt: skip
-    def test_each_text_of_a_list_is_its_source_with_words_replaced(
-        self, pairs, source, output, number
-    ) -> None:
+    def test_each_text_of_a_list_is_its_source_with_words_replaced(self, pairs, source, output, number):
         found = pairs(("a", source, output), ("a", ["the"], ["day"]), kind=pa.list_(pa.string()))
         assert misfits(found) == number
 

@@ -94,9 +94,7 @@ def test_a_stream_without_a_key_that_outlives_it_is_refused(checked, places: Pat
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\xfd"], ids=["missing", "empty", "no UTF-8"])
-def test_a_list_that_cannot_be_read_is_refused(
-    checked, places: Path, tmp_path: Path, content: bytes | None
-) -> None:
+def test_a_list_that_cannot_be_read_is_refused(checked, places: Path, tmp_path, content) -> None:
     file = tmp_path / "names.txt"
     if content is not None:
         file.write_bytes(content)
@@ -134,14 +132,7 @@ def test_a_list_that_cannot_be_read_is_refused(
          "exists, with 1 release of runs; output.mode error"),
     ],
 )  # fmt: skip
-def test_what_is_let_pass(
-    checked,
-    places: Path,
-    settings: dict[str, Any],
-    columns: tuple[str, ...],
-    kept: tuple[str, ...],
-    target: str,
-) -> None:
+def test_what_is_let_pass(checked, places: Path, settings, columns, kept, target: str) -> None:
     found = checked(places, **settings)
     assert (found.columns, found.kept, found.target) == (columns, kept, target)
 

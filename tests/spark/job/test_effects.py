@@ -105,9 +105,7 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
     ],
     ids=lambda one: one.name,
 )
-def test_of_a_run_that_fails_and_of_the_next(
-    spark: Any, settings: Any, tmp_path: Path, fails: Effect
-) -> None:
+def test_of_a_run_that_fails_and_of_the_next(spark, settings: Any, tmp_path: Path, fails: Effect) -> None:
     watched = Watched(tmp_path)
 
     def failing(point: str) -> None:

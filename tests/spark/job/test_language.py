@@ -132,9 +132,7 @@ LONG, CLUSTER = pytest.mark.long, pytest.mark.cluster
         ([FOREIGN] * ROWS, {"consistency": "dataset", "policy": {"oov": "keep"}}, "refused"),
     ],
 )
-def test_most_words_of_most_rows_count(
-    look: Look, texts: list[Any], changes: dict[str, Any], expected: str
-) -> None:
+def test_most_words_of_most_rows_count(look: Look, texts: list[Any], changes, expected: str) -> None:
     look.write(texts)
     if "mask" in changes.get("policy", {}):
         (look.folder / "names.txt").write_text("\n".join(FOREIGN.split()))
@@ -200,9 +198,7 @@ def texts_of(df: DataFrame, files: list[str]) -> set[bytes]:
 
 
 @pytest.mark.long
-def test_of_a_large_input_only_the_least_hashes_are_taken(
-    look: Look, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_large_input_only_the_least_hashes_are_taken(look: Look, monkeypatch) -> None:
     rows = 30 * SAMPLE_ROWS
     large = look.spark.range(rows).selectExpr("id", f"concat('{ENGLISH} ', id) AS body")
     large.write.format("delta").save(str(look.folder / "in"))
@@ -253,9 +249,7 @@ def files_read(df: DataFrame) -> int:
 @pytest.mark.cluster
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("form", ["delta", "parquet"])
-def test_only_ten_files_are_read(
-    look: Look, monkeypatch: pytest.MonkeyPatch, form: str, partitioned: bool
-) -> None:
+def test_only_ten_files_are_read(look: Look, monkeypatch, form: str, partitioned: bool) -> None:
     name = "a b%20c=d/in"
     rows = [(i, f"p {i % 2}%", f"{ENGLISH} {i}") for i in range(3_000)]
     frame = look.spark.createDataFrame(rows, "id long, part string, body string")

@@ -338,9 +338,7 @@ class TestWhatARunSpends:
         assert len({one.release for one in memory}) == 7
 
     @pytest.mark.long
-    def test_two_engines_make_two_releases(
-        self, spark: Any, here: Path, memory: list[Entry], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_two_engines_make_two_releases(self, spark, here: Path, memory: list[Entry], monkeypatch) -> None:
         setup = setup_of(spark, here, run={"id": "first"})
         with monkeypatch.context() as earlier:
             earlier.setattr(ledgers_table, "ENGINE_VERSION", "1")
@@ -352,9 +350,7 @@ class TestWhatARunSpends:
             ledger.reserve(limited)
 
     @pytest.mark.long
-    def test_the_same_table_by_path_name_and_link(
-        self, spark: Any, base: Path, here: Path, memory: list[Entry]
-    ) -> None:
+    def test_the_same_table_by_path_name_and_link(self, spark, base: Path, here: Path, memory) -> None:
         place = os.path.realpath(base / "in")
         spark.sql(f"CREATE TABLE tickets USING delta LOCATION '{place}'")
         spark.sql("CREATE VIEW only_some AS SELECT * FROM tickets WHERE id > 1")
@@ -386,9 +382,7 @@ class TestWhatARunSpends:
         assert total(ledger.reserve(replace(setup, run_id="c", config=config(here, input=other)))) == 2.0
 
     @pytest.mark.long
-    def test_distances_of_one_space_and_what_no_epsilon_stands_for(
-        self, spark: Any, here: Path, memory: list[Entry]
-    ) -> None:
+    def test_distances_of_one_space_and_what_no_epsilon_stands_for(self, spark, here: Path, memory) -> None:
         setup = setup_of(spark, here, run={"id": "a"})
 
         def promised(run_id: str, **guarantee: Any) -> RunPlan:
@@ -414,9 +408,7 @@ class TestWhatARunSpends:
 
 class TestARun:
     @pytest.mark.long
-    def test_past_the_limit_is_refused_before_a_byte(
-        self, spark: Any, here: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_past_the_limit_is_refused_before_a_byte(self, spark: Any, here: Path, capsys) -> None:
         with pytest.raises(RunError, match=r"ledger.limit: .* 0.5\. ε = 0 is spent .* needs 1 more"):
             run(config(here, ledger={"limit": 0.5}), spark, key=KEY)
         assert sorted(each.name for each in here.iterdir()) == ["in"]
@@ -439,9 +431,7 @@ class TestARun:
         assert main(["ledger", str(here / "none")]) == 2
 
     @pytest.mark.cluster
-    def test_that_fails_is_void_only_if_nothing_is_left(
-        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_that_fails_is_void_only_if_nothing_is_left(self, spark: Any, here: Path, monkeypatch) -> None:
         settings = config(here, run={"id": "f"})
         for module, name in ((runs, "put"), (writing, "watched")):  # the row of `runs`, and the data
             with monkeypatch.context() as patch:
@@ -470,9 +460,7 @@ class TestARun:
         assert [one.status for one in entries(spark, here)] == ["void", "void", "reserved", "spent"]
 
     @pytest.mark.long
-    def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(
-        self, spark: Any, here: Path
-    ) -> None:
+    def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(self, spark, here: Path) -> None:
         setup = setup_of(spark, here, run={"id": "g"})
         ledger.settle(ledger.reserve(setup), VOID)
         second = ledger.reserve(replace(setup, key=OTHER), second=True)
@@ -525,9 +513,7 @@ class TestARecord:
 
 
 @pytest.mark.long
-def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_settlement_between_two_decisions_hides_neither_from_the_other(spark, tmp_path, monkeypatch):
     """As on object storage, without the lock: one decides, another run settles, and a second decides before the first appends."""
     monkeypatch.setattr(runs, "_alone", lambda path: nullcontext())
     path, decided, appended = str(tmp_path / "ledger"), threading.Event(), threading.Event()
@@ -622,9 +608,7 @@ if name == "right":
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("log", ["here", "not readable"])
-def test_another_content_of_the_same_version_is_another_release(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
-) -> None:
+def test_another_content_of_the_same_version_is_another_release(spark, tmp_path, monkeypatch, log) -> None:
     """A table that was restored from a backup of its files, and then changed, has its identifier and version again."""
     source, backup = tmp_path / "in", tmp_path / "backup"
 

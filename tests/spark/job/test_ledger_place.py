@@ -85,9 +85,7 @@ def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: P
 
 
 @pytest.mark.long
-def test_a_table_by_name_that_was_counted_by_its_path_is_refused(
-    spark: Any, tmp_path: Path, named: Any
-) -> None:
+def test_a_table_by_name_that_was_counted_by_its_path_is_refused(spark, tmp_path: Path, named: Any) -> None:
     by_path, counted = {"path": str(tmp_path / "data/in")}, str(tmp_path / "data/_dptext_ledger")
     reserved(spark, by_path, tmp_path / "a")
     with pytest.raises(SettingsError) as told:
@@ -137,9 +135,7 @@ def test_of_a_store_or_a_catalog(source: Input, expected: str) -> None:
     assert ledger_on_disk(source, Ledger(table="a.b")) == "a.b"
 
 
-def test_where_nothing_can_be_written_nothing_is_read(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_written_nothing_is_read(spark: Any, tmp_path: Path, monkeypatch) -> None:
     """No user can make a file in /proc, as on read-only storage."""
     reads: list[Input] = []
     monkeypatch.setattr(prepare, "read_input", lambda spark, source, columns: reads.append(source))
@@ -160,9 +156,7 @@ def test_where_nothing_can_be_written_nothing_is_read(
 
 
 @pytest.mark.long
-def test_elsewhere_the_trial_is_a_commit_without_a_row(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_elsewhere_the_trial_is_a_commit_without_a_row(spark: Any, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(entries, "is_here", lambda spark, path: False)
     letters(spark).write.format("delta").save(str(tmp_path / "in"))
     source, place = Input(path=str(tmp_path / "in")), str(tmp_path / "_dptext_ledger")

@@ -62,9 +62,7 @@ def loaded(file: Path) -> RunConfig:
 @pytest.mark.parametrize(
     ("found", "standing"), [("confirmed", "holds"), ("not refuted", "holds"), ("no bound", "broken"), ("refuted", "broken")]
 )  # fmt: skip
-def test_what_rests_on_a_certificate_that_bounds_nothing_is_broken(
-    spark, folder: Path, found: Any, standing: str
-) -> None:
+def test_what_rests_on_a_certificate_that_bounds_nothing_is_broken(spark, folder, found, standing) -> None:
     config = loaded(settings(folder, "unbounded", require=["record_epsilon <= 50"]))
     promised = Guarantee("epsilon_dp_within_group", 2.0)
     facts = RunFacts(
@@ -76,9 +74,7 @@ def test_what_rests_on_a_certificate_that_bounds_nothing_is_broken(
     assert len(judged.against) == (standing == "broken")
 
 
-def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written(
-    spark, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written(spark, folder, capsys):
     beginning(Lexicon.default(), 200).save(folder / "words")
     file = settings(
         folder, "never", require=["record_epsilon <= 9"], mechanism={"name": "tem", "epsilon": 9.0},

@@ -56,9 +56,7 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
         pytest.param({"row_key": "id"}, id="row_key"),
     ],
 )
-def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
-    spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
-) -> None:
+def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(spark, source, tmp_path, monkeypatch, more):
     kept, few, _ = written(
         spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
     )

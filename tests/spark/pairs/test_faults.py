@@ -20,9 +20,7 @@ FOUND_BY = dict.fromkeys(FAULTS, "plain") | {"a missing flag of the statement": 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_it_is_found(
-    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+def test_it_is_found(spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch, fault: str) -> None:
     monkeypatch.setattr(*FAULTS[fault])
     with pytest.raises(Exception) as caught:  # noqa: PT011  (what is not equal, or what the run itself refuses)
         judge(spark, ROWS[FOUND_BY[fault]], folder, tmp_path)

@@ -17,7 +17,7 @@ from tests.spark.pairs.plain import Reference
 from tests.spark.pairs.table import ROWS, SECRET, settings_of, tagged_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 pytestmark = pytest.mark.long
 
@@ -31,9 +31,7 @@ pytestmark = pytest.mark.long
         ("important by a column", "auto"),
     ],
 )
-def test_a_frame_is_as_the_rules_say(
-    spark: SparkSession, folder: Path, tmp_path: Path, name: str, udf: str
-) -> None:
+def test_a_frame_is_as_the_rules_say(spark, folder: Path, tmp_path: Path, name: str, udf: str) -> None:
     # By one mechanism: what a law draws is judged where runs are.
     entry = replace(
         ROWS[name], more={key: value for key, value in ROWS[name].more.items() if key != "mechanism"}

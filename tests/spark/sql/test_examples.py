@@ -24,7 +24,6 @@ from dptext_spark.cli.app import main
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.artifact import save_model
-from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.job.entries import entries_of
@@ -85,9 +84,7 @@ class Dbt:
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no functions over Arrow")
-def test_the_dbt_model_returns_what_a_run_writes(
-    spark: Any, reviews: Any, privatizer: Privatizer, key: Path, tmp_path: Path
-) -> None:
+def test_the_dbt_model_returns_what_a_run_writes(spark, reviews, privatizer, key: Path, tmp_path) -> None:
     save_model(privatizer, tmp_path / "model")
     (block,) = blocks(DOCS / "guide" / "sql.md", "yml")
     (described,) = yaml.safe_load(block)["models"]
@@ -171,14 +168,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[str], list[str
 
 
 @pytest.mark.cluster
-def test_the_airflow_tasks_run_and_may_be_tried_again(
-    spark: Any,
-    reviews: Any,
-    key: Path,
-    tmp_path: Path,
-    tasks: dict[str, Callable[[str], list[str]]],
-    capsys: Any,
-) -> None:
+def test_the_airflow_tasks_run_and_may_be_tried_again(spark, reviews, key, tmp_path, tasks, capsys) -> None:
     beginning(Lexicon.default(), 600).save(tmp_path / "lexicon")
     settings: dict[str, Any] = {
         **UNSTYLED, "input": {"table": "shop.reviews"}, "columns": ["body"], "row_key": "review_id", "consistency": "record",

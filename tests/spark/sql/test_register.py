@@ -117,9 +117,7 @@ class TestTheModelsBytes:
             ("dataset", "id"),
         ],
     )  # fmt: skip
-    def test_a_select_has_them(
-        self, spark: Any, house: Path, reviews: str, register: Register, level: str, identity: str
-    ) -> None:
+    def test_a_select_has_them(self, spark, house: Path, reviews, register, level: str, identity) -> None:
         """The bytes of a run, which the table of tests/spark/pairs compares with a plain reference."""
         register(level=level, run_id="first")
         query = f"SELECT id, dptext(body, {identity}) AS body FROM {reviews} DISTRIBUTE BY id % 5"
@@ -145,9 +143,7 @@ class TestCalls:
             ("dptext(body, CAST(id AS DOUBLE))", "dptext: an identity of type double"),
         ],
     )
-    def test_a_wrong_call_ends_in_a_clear_error(
-        self, spark: Any, reviews: str, register: Register, call: str, said: str
-    ) -> None:
+    def test_a_wrong_call_ends_in_a_clear_error(self, spark, reviews, register, call: str, said: str) -> None:
         register()
         with pytest.raises(PySparkException) as error:
             spark.sql(f"SELECT {call} FROM {reviews}").collect()
@@ -181,9 +177,7 @@ class TestOneNameOneRelease:
         register(model=second, replace="dptext")
         assert spark.sql(query).collect() != before
 
-    def test_a_name_of_sparks_own_is_refused_whatever_replace_says(
-        self, spark: Any, register: Register, counting: dict[str, Any]
-    ) -> None:
+    def test_a_name_of_sparks_own_is_refused_whatever_replace_says(self, spark, register, counting) -> None:
         names = ["concat", "nvl", "mask", "NVL", "coalesce", "cast", "if", "upper", "left", "case", "range"]
         for name, replaces in product([*names, "listagg"], (False, True)):
             with pytest.raises(SettingsError, match=f"name: '{name}' is a function of Spark"):
@@ -222,9 +216,7 @@ class TestOneNameOneRelease:
         assert [entry.status for entry in entries(spark, tmp_path)] == [VOID]
         assert not spark.catalog.functionExists("dptext")
 
-    def test_a_key_that_workers_do_not_find_is_told_at_registration(
-        self, spark: Any, tmp_path: Path, register: Register
-    ) -> None:
+    def test_a_key_that_workers_do_not_find_is_told_at_registration(self, spark, tmp_path, register) -> None:
         path = tmp_path / "run.key"
         path.write_bytes(KEY.secret)
         path.chmod(0o600)
@@ -287,9 +279,7 @@ class TestTheLedger:
         assert of_a_run.bound == of_another.bound
         assert of_a_run.release != of_another.release
 
-    def test_past_its_limit_nothing_is_registered(
-        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any]
-    ) -> None:
+    def test_past_its_limit_nothing_is_registered(self, spark, tmp_path, register, counting) -> None:
         counting["ledger"]["limit"] = 3.0
         register(**counting)
         with pytest.raises(RunError, match=r"ledger\.limit: .* 3\. ε = 2 is spent"):
@@ -301,9 +291,7 @@ class TestTheLedger:
         assert overridden.balance.override == "for the trial"  # type: ignore[union-attr]
 
     @pytest.mark.long
-    def test_a_key_that_is_no_secret_has_no_epsilon(
-        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any]
-    ) -> None:
+    def test_a_key_that_is_no_secret_has_no_epsilon(self, spark, tmp_path, register, counting) -> None:
         registration = register(key=RunKey.insecure(1), **counting)
         assert [entry.holds for entry in entries(spark, tmp_path)] == [False]
         assert "No guarantee holds, because the key is not secret." in registration.notes

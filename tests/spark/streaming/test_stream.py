@@ -162,9 +162,7 @@ class TestWhatAStreamSpends:
         (spent,) = facts["ledger"]["columns"]
         return spent["total"], spent["more"]
 
-    def test_new_records_are_one_release_and_the_same_ones_are_not(
-        self, spark, tmp_path: Path, add, stream
-    ) -> None:
+    def test_new_records_are_one_release_and_the_same_ones_are_not(self, spark, tmp_path, add, stream):
         ledger = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}, "key": self.SECRET}
         add(0, 1)
         assert self._said(stream(**ledger)) == (1.0, 1.0)
@@ -191,9 +189,7 @@ class TestWhatAStreamSpends:
         assert "ε = 4 " in third["ledger"]["sentence"]
         assert "this stream added 3" in json.dumps(third["disclosure"], ensure_ascii=False)
 
-    def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
-        self, tmp_path: Path, add, stream
-    ) -> None:
+    def test_equal_draws_of_a_record_spend_nothing_in_another_stream(self, tmp_path, add, stream) -> None:
         ledger = {"path": str(tmp_path / "ledger"), "limit": 1.0}
         more = {"ledger": ledger, "consistency": "record", "key": self.SECRET}
         add(0, 1)
@@ -204,9 +200,7 @@ class TestWhatAStreamSpends:
 
 
 class TestASourceThatDoesNotOnlyGrow:
-    def test_what_comes_again_changes_or_is_new_is_refused_or_left_out(
-        self, spark, tmp_path: Path, add, stream
-    ) -> None:
+    def test_what_comes_again_changes_or_is_new_is_refused_or_left_out(self, spark, tmp_path, add, stream):
         place, out = f"delta.`{tmp_path}/in`", tmp_path / "out"
         add(0, 1, 2)
         stream()
@@ -243,9 +237,7 @@ class TestASourceThatDoesNotOnlyGrow:
         assert "NOT CARRIED OVER" in json.dumps(facts["disclosure"])
         assert _rows(spark, out).keys() == {0, 1, 2, 3, 7, 8}
 
-    def test_a_partition_that_was_deleted_is_refused_or_not_carried_over(
-        self, spark, tmp_path: Path, add, stream
-    ) -> None:
+    def test_a_partition_that_was_deleted_is_refused_or_not_carried_over(self, spark, tmp_path, add, stream):
         rows = [(i, f"c{i % 2}", TEXTS[i % 3]) for i in range(4)]
         frame = spark.createDataFrame(rows, "id long, customer string, body string")
         frame.write.format("delta").partitionBy("customer").save(str(tmp_path / "in"))

@@ -213,9 +213,7 @@ class TestHeaders:
         ("options", "place"),
         [({"multiLine": True}, "here"), ({"multiLine": False, "mode": "PERMISSIVE"}, "elsewhere")],
     )
-    def test_files_with_other_columns_are_refused(
-        self, spark, tmp_path: Path, monkeypatch, second: str, options: dict[str, Any], place: str
-    ) -> None:
+    def test_files_with_other_columns_are_refused(self, spark, tmp_path, monkeypatch, second, options, place):
         if place == "elsewhere":
             monkeypatch.setattr(csv_files, "_compared_here", lambda *_: False)
         else:  # no row is read

@@ -102,9 +102,7 @@ class TestDelta:
         return f"delta.`{folder}`"
 
     @pytest.mark.cluster
-    def test_with_deletion_vectors_rows_that_stay_keep_their_draws(
-        self, spark, rows: DataFrame, tmp_path: Path, privatizer
-    ) -> None:
+    def test_with_deletion_vectors_rows_that_stay_keep_their_draws(self, spark, rows, tmp_path, privatizer):
         table = self.table(spark, rows, tmp_path / "t", vectors=True)
 
         def read() -> dict[int, str]:

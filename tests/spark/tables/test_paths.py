@@ -246,9 +246,7 @@ class TestTheJob:
         mapped.save(str(tmp_path / "in"))  # else no name may hold a space
         return df
 
-    def test_a_planted_replacement_is_found(
-        self, spark, df: DataFrame, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_planted_replacement_is_found(self, spark, df: DataFrame, tmp_path, monkeypatch) -> None:
         self.source(df, tmp_path)
         real = writing.audit
 
@@ -272,9 +270,7 @@ class TestTheJob:
              ["id", "customer", "comments.by", "box.list.by whom", "attributes (its keys)"]),
         ],
     )  # fmt: skip
-    def test_fields_beside_texts_stay_or_are_dropped(
-        self, spark, df: DataFrame, tmp_path: Folder, other: Any, left: tuple[str, ...], others: list[str]
-    ) -> None:
+    def test_fields_beside_texts_stay_or_are_dropped(self, spark, df, tmp_path, other, left, others) -> None:
         source = self.source(df, tmp_path)
         out = {"path": str(tmp_path / "out"), "other_columns": other}
         some = ["meta.note", "comments.text", "attributes", "box.list.text"]

@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from pyspark.sql import types as T
 
 from dptext_spark.spark.schemas import LEDGER, METRICS, RUNS, frame_of
 
@@ -24,9 +23,7 @@ VALUES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("bound", ["1", "50000", "0", "-1"])
 @pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER])
-def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(
-    spark: Any, schema: T.StructType, bound: str
-) -> None:
+def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(spark, schema, bound) -> None:
     spark.conf.set(BATCH, bound)
     rows = [tuple(VALUES[field.dataType.typeName()][n] for field in schema.fields) for n in range(3)]
     found = frame_of(spark, rows, schema)

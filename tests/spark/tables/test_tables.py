@@ -79,9 +79,7 @@ class TestHistory:
         assert len(tables.history(spark, target, limit=2)) == 2
 
     @pytest.mark.parametrize("name", ["made", "a name"])
-    def test_an_empty_table_says_that_a_run_made_it_until_something_is_written(
-        self, spark, rows: DataFrame, name: str
-    ) -> None:
+    def test_an_empty_table_says_that_a_run_made_it_until_something_is_written(self, spark, rows, name):
         target = Target(name="made_empty")
         frame = rows.withColumnRenamed(rows.columns[0], name)
         create_empty(spark, target, frame.schema, "r1", Layout.of(frame.schema, ()))

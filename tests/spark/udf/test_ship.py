@@ -63,9 +63,7 @@ def test_file_names_hold_the_content_hash(spark, privatizer, folder: Path) -> No
     assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
 
 
-def test_a_model_ships_once_under_the_hash_of_its_content(
-    spark, privatizer, privatizer_at, folder: Path, tmp_path: Path
-) -> None:
+def test_a_model_ships_once_under_the_hash_of_its_content(spark, privatizer, privatizer_at, folder, tmp_path):
     """Equal arrays made from other settings ship beside, as in a notebook that takes `privatize` and then `run`."""
     save_model(privatizer, tmp_path / "copy")
     save_model(privatizer, tmp_path / "job", spec={"mechanism": "custext"})
@@ -169,9 +167,7 @@ def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code
 
 @pytest.mark.long
 @pytest.mark.parametrize("harm", ["changed", "missing"])
-def test_machine_code_that_changes_after_it_was_sent_is_not_used(
-    spark, privatizer, with_code: Path, harm
-) -> None:
+def test_machine_code_that_changes_after_it_was_sent_is_not_used(spark, privatizer, with_code, harm) -> None:
     shipped = ship(spark, with_code, "path")
     file = with_code / FOLDER / FILE
     content = file.read_bytes()
