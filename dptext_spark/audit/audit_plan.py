@@ -78,15 +78,10 @@ class AuditPlan(AuditOptions):
     """Plan of an audit: the options, completed by the settings, with their consequences.
 
     Attributes:
-        table: that is audited, a path or a catalog name.
-        source: that it was made from.
         row_key: of both; None joins rows by the name of their file and their place in it, where both tables keep them.
         similarity: whether the texts of both tables are compared; with a label they are.
         model: the settings of the model; those of the packaged lexicon where none were given.
-        has_settings: whether settings were given.
-        metrics: the folder of the table of metrics.
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
-        limits: what is required of the figures.
         required: what the settings require of the table beside `limits`: such a figure may go without being measured.
         read_as: how the source is read, where it is no Delta or Parquet table, or the run read some of its rows; else None.
     """

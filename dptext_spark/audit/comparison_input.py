@@ -254,11 +254,7 @@ class CorpusSettings:
 
     Attributes:
         version: of the package; `engine` is that of the text engine.
-        lexicon_fingerprints: of each.
-        words: of the lexicons.
-        policy: the settings of the policy.
         stop_words: the sha256 of their list.
-        consistency: the level at which draws are shared.
         few: words that the adversary considers at most, with `draws` for each.
         records: number of replaced records; `attacked` counts the attacked ones.
         encoder: the fingerprint of the encoder, or None.
@@ -292,8 +288,6 @@ class EvaluationCorpus:
     """Both texts, and what every point depends on.
 
     Attributes:
-        config: policy and level of consistency.
-        comparison: what is compared.
         lexicons: of the same words.
         whole: the records of the private text that are replaced.
         attacked: the attacked ones among them.
@@ -432,10 +426,6 @@ def _pairs(field: str, engine: Engine, records: Records, lexicon: Lexicon) -> Bi
 
 def check_labels(private: Records, records: int) -> None:
     """Refuse labels that no classifier can learn from, before anything is measured.
-
-    Args:
-        private: with labels.
-        records: number of replaced records among them.
 
     Raises:
         DataError: too few records, a label that is missing, or one class among those that are learnt from.

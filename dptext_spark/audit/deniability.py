@@ -49,7 +49,6 @@ class WordValues:
     """A figure of some words.
 
     Attributes:
-        figure: which.
         words: int32[n], the words' ids.
         of: its values, float64[n], with their bounds.
         total: V.
@@ -224,9 +223,6 @@ def expected_change(privatizer: Privatizer) -> tuple[float, float] | str:
       bound to their greatest upper bound. Bounds are exact where there is a law, else from draws under a public key. An end is
       wrong with a probability below 5 %: no sampled word is beyond the quantile (0.95^64), or the bound of such a word fails
       (0.01).
-
-    Args:
-        privatizer: the model.
     """
     samplers, selector = privatizer.samplers, privatizer.selector
     if isinstance(selector, BudgetSelector):

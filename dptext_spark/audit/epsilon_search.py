@@ -68,7 +68,6 @@ class WordStatistic:
     """A statistic of a figure over the words of a lexicon, as requirements name it.
 
     Attributes:
-        figure: of each word.
         name: `max`, `min`, `mean` or `pNN`; of `bayes` also `token`, `worst`, `names` and `words`.
     """
 
@@ -163,13 +162,11 @@ class Search:
 
     Attributes:
         compile_at: compiles the mechanism at an ε; its :class:`SettingsError` marks an ε that the mechanism refuses.
-        requirements: at least one.
         total: V.
         sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
         draws: of each word, where there is no law.
         confidence: that all bounds at one ε hold, for each figure, where there is no law.
         prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
-        prior_name: what the result calls it.
         groups: bool[V], words that have a statistic of `bayes` of their own, by its name: `names`, `words`.
         say: progress callback, called with each step.
     """
@@ -370,7 +367,6 @@ class Trial:
     """Findings at one ε.
 
     Attributes:
-        epsilon: ε.
         findings: of each requirement; empty where the mechanism refuses this ε.
         refused: why it does, or None.
         names: how often a name that public lists hold is guessed, where `bayes` was found by laws, and there are such words.
@@ -394,7 +390,6 @@ class Guessing:
     Attributes:
         words: that can be the input.
         how: as a sentence without its end; empty where it is exact.
-        exact: whether it was read off laws.
         confidence: of the bounds at one ε, where they are estimated.
         prior: the name of the public prior that words are drawn from.
     """
@@ -411,16 +406,12 @@ class Calibration:
     """Result of a search.
 
     Attributes:
-        requirements: what was asked.
         points: every ε that was looked at, ascending.
         epsilon: the largest one from which down to `holds_from` all hold; None where none does.
         holds_from: the smallest ε of that stretch.
         monotone: for each requirement, whether its figure was seen to move one way only.
         words: how many words were looked at; 0 where `bayes` alone is asked for.
-        chosen: which.
-        total: V.
         draws: of each word; None where the figures are exact.
-        confidence: of the bounds at one ε, where they are not.
         open_end: all hold up to the end of the range.
         guessing: how `bayes` was found; None where it is not asked for.
     """
@@ -452,11 +443,7 @@ class Calibration:
         return max(requirement.shortfall(finding) for requirement, finding in pairs)
 
     def as_dict(self, word: Callable[[int], str | int] = int) -> dict[str, Json]:
-        """Return everything, JSON-able.
-
-        Args:
-            word: the representation of a word's id.
-        """
+        """Return everything, JSON-able."""
         return {
             "name": "calibration",
             "meaning": "the largest ε at which the words of the lexicon meet the requirements",

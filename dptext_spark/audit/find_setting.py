@@ -116,7 +116,6 @@ class PublicText:
     """Public texts, and their releases by each law of the search.
 
     Attributes:
-        limits: requirements on the texts.
         model: makes a privatizer of a lexicon and a sampler. All have one fingerprint, and so the same random numbers.
     """
 
@@ -218,9 +217,6 @@ class Combination(Search):
 
     Attributes:
         chosen: its settings beside ε.
-        mechanism: by these settings.
-        lexicon: the words.
-        text: what is linked.
         similarities: by how much a text is liker its release than another's, by ε.
     """
 
@@ -291,8 +287,6 @@ class FoundSetting:
     Attributes:
         met: at least one; the one whose release is most like the text first.
         broken: at their least ε.
-        rows: texts that were linked.
-        queries: number of texts that were looked for.
         is_cut: whether time ended the search before every ε was as exact as asked.
     """
 

@@ -45,10 +45,7 @@ class Curve:
     """Utility against risk for one mechanism.
 
     Attributes:
-        mechanism: its name.
         epsilons: float[n], ascending in risk, where it is equal in utility.
-        risk: of each point.
-        utility: of each point.
     """
 
     mechanism: str
@@ -106,10 +103,6 @@ class UtilityAtRisk:
     """The utility of a mechanism at a level of risk.
 
     Attributes:
-        mechanism: its name.
-        utility: interpolated.
-        lower: of its interval.
-        upper: of its interval.
         between: the ε of the two points that it lies between.
     """
 
@@ -125,7 +118,6 @@ class Best:
     """The best mechanisms at a level of risk.
 
     Attributes:
-        level: the risk.
         reached: of the mechanisms that reach it, the largest utility first, ties by name.
         best: the names that cannot be told apart from the first: the first alone where it is clearly best.
         missing: the names of mechanisms that do not reach it.
@@ -155,9 +147,6 @@ class Frontier:
     """The curves of all mechanisms for one risk and one utility, and the best at each level.
 
     Attributes:
-        risk: the attack's name.
-        utility: the utility's name.
-        curves: one for each mechanism.
         levels: the best at each level of risk, ascending.
     """
 
@@ -236,10 +225,7 @@ class Baselines:
 
     Attributes:
         how: the success on one word was found, as a sentence without its end.
-        baseline: of always guessing the commonest word.
         in_context_without_output: what the context alone finds.
-        in_context_words_attacked: how many replaced words.
-        in_context_records: of how many records.
         in_context_of_one_word_alone: what is found of the same words without their context.
     """
 
@@ -256,11 +242,7 @@ class Point:
     """A mechanism at one ε.
 
     Attributes:
-        mechanism: its name, as the curve's.
-        epsilon: its ε.
-        risks: success of each attack, by name.
         utilities: what the text is still good for, by name; more is better.
-        more: how the risks were found.
     """
 
     mechanism: str

@@ -37,9 +37,7 @@ class Estimate:
     """A figure with its bounds.
 
     Attributes:
-        value: as measured.
         lower: a bound, or the lower end of an interval.
-        upper: as that.
         exact: whether it was read off laws, and the bounds are the value.
     """
 
@@ -133,11 +131,8 @@ class Distribution:
     """A figure's distribution over words.
 
     Attributes:
-        words: how many.
         percentiles: `min`, `p1`, ..., `max`, by :func:`percentile`.
-        mean: the mean.
         edges: of the histogram's bins; each holds its lower edge, the last one also its upper.
-        counts: words in each bin.
     """
 
     words: int
@@ -198,7 +193,6 @@ class Group:
 
     Attributes:
         name: what they are; empty for figures that need no heading beside the result's own.
-        figures: at least one.
         axis: the label along the chart; empty for the name.
         shows: what the chart shows, in a sentence; the first chart of a result shows what the result measures.
     """
@@ -233,18 +227,13 @@ class AuditResult:
     A field whose default is None is left out of the JSON where its value is unknown.
 
     Attributes:
-        name: of the kind of result.
         measures: what was measured, in a sentence.
         knows: what the adversary knows; None where there is none.
         exact: whether the figures were read off laws or counted; else they are estimates.
         restricted: whether they depend on private text.
-        confidence: of their intervals.
         draws: of each word, where a law was counted from draws.
-        resamples: bootstrap draws.
         how: how it was found, where that is neither exact nor told by the fields above.
-        also: what else is known, as text.
         open: whether a better adversary may find more.
-        settings: what it was made with.
         audit: the run that wrote the audited table, where a result was read from the audit of a table.
         table: the audited table, likewise.
         extra: what was read beside these fields.

@@ -245,8 +245,6 @@ class KeptWords(AuditResult):
 
     Attributes:
         unit: what the figures are.
-        figures: shares, by the kind of words.
-        words: that were aligned.
     """
 
     name: str = "kept words"
@@ -327,10 +325,8 @@ class TableAudit:
         audit_id: the key of the metrics: the run that wrote the table, or a new one.
         table: that was audited, with its `version`.
         source: that it was compared with; and the `source_version`.
-        metrics: the table of metrics.
         figures: of the whole table, then of each column.
         results: what the figures are of, in full, as `dptext report --figures` shows it.
-        limits: what was required.
         left_out: what was not measured, and why.
         seconds: wall time.
         restricted: the figures depend on the private text.

@@ -224,10 +224,6 @@ def membership(rows: RowPairs, column: str) -> Findings:
 def attribute(rows: RowPairs, column: str) -> Findings:
     """Attack the attribute of the texts' authors.
 
-    Args:
-        rows: with the attribute, missing for some.
-        column: what it is called in messages.
-
     Raises:
         DataError: too few records, or one class among the rows that are learnt from.
         SettingsError: the library is not installed.

@@ -209,8 +209,6 @@ class TextModel:
     Attributes:
         classes: the labels that were seen, ascending.
         majority: the place in `classes` of the most frequent label of the training rows; ties to the first.
-        vectorizer: counts the words of a text.
-        model: predicts the label from the counts.
     """
 
     classes: tuple[Label, ...]
@@ -276,12 +274,7 @@ LEARNT = {
 
 @dataclass(frozen=True)
 class Pair(Generic[Texts]):
-    """The same rows twice.
-
-    Attributes:
-        plain: as they were.
-        private: as they are released.
-    """
+    """The same rows twice."""
 
     plain: Texts
     private: Texts
@@ -296,9 +289,6 @@ class DownstreamAccuracy(AuditResult):
             of test rows whose label is predicted, with intervals over the test rows.
         gain: of the last three over `plain/plain` on the same rows; below 0 where accuracy is lost.
         majority: the accuracy of always predicting the most frequent class of the training rows: the baseline.
-        classes: how many labels there are.
-        train_rows: rows that were trained on.
-        test_rows: rows that were tested.
     """
 
     name: str = "downstream accuracy"

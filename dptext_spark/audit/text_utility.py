@@ -67,11 +67,7 @@ class Similarity(AuditResult):
     """Similarity in meaning of records and their replacements, as a cosine.
 
     Attributes:
-        mean: over the records.
-        percentiles: of the records, by percent.
         others: the mean with another record's replacement: what similarity by chance is.
-        unprotected: of a record with itself.
-        records: how many were compared.
         left_out: records of which the original or the replacement holds nothing that can be compared.
     """
 
@@ -113,9 +109,6 @@ class TextOverlap(AuditResult):
         rouge: F1 of ROUGE-1, ROUGE-2 and ROUGE-L in 0..1, mean over the records, the original as the reference.
         bleu: of the whole text, 0..100.
         other_rouge: the same with another record's replacement: overlap by chance.
-        other_bleu: as that.
-        bleu_signature: how sacrebleu counted.
-        records: how many.
     """
 
     name: str = "text overlap"

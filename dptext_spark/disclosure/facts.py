@@ -61,10 +61,8 @@ class RunFacts:
     """The facts of a run, of a stream, or of a run that is only planned; None where one is not known.
 
     Attributes:
-        config: the settings.
         guarantee: of a drawn word.
         mapping: public figures of the law.
-        certificate: what was found of the guarantee.
         importance: what the provider of importance says of itself.
         key_kind: os, file, env, secret, given or insecure.
         identity: identifies rows: row_key, file_row or ordinal:N.
@@ -72,7 +70,6 @@ class RunFacts:
         releases_in_history: runs that the target's history holds.
         second_release: whether records of an unfinished run were released again.
         ledger: what was spent on the input so far.
-        disclosure: the statement.
         status: `planned`, or how the run ended.
         problems: what does not agree.
         rows: written; of a stream, by this process, as `seconds` is.
@@ -80,10 +77,8 @@ class RunFacts:
         text_bytes: of the input.
         counted: when rows were counted: `while writing`, or `again` in a second pass; None where they were not.
         compiled_loops: how many loops had to be compiled.
-        batches: of a stream.
         record_epsilon: ε of its records; of a stream only how it composes. Its figures depend on the private text.
         record: how the draws of a record compose, whatever their number.
-        corrupt_records: of the input.
         runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         classifier: the beginning of the digest of the classifier of names; None where there is none.

@@ -458,12 +458,7 @@ FAKES = {
 
 
 def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
-    """State what the output reveals of identifiers that rules found.
-
-    Args:
-        policy: of the run.
-        level: token, record or dataset.
-    """
+    """State what the output reveals of identifiers that rules found."""
     masked, faked = policy.identifiers.wanted(MASK), policy.identifiers.wanted(FAKE)
     if masked:
         yield (
@@ -513,11 +508,7 @@ NAMES_APART = (
 
 
 def rule_based(policy: Policy) -> Iterator[str]:
-    """State that the rules for identifiers have no guarantee.
-
-    Args:
-        policy: of the run.
-    """
+    """State that the rules for identifiers have no guarantee."""
     chosen = policy.identifiers
     types, skipped = chosen.wanted(), chosen.wanted(KEEP)
     if not types:

@@ -33,11 +33,6 @@ def not_audited(row_key: str | None) -> str:
 def check_measurable(require: Sequence[Requirement[str]], guarantee: Guarantee, *, bounded: bool) -> None:
     """Refuse a requirement of a figure that no run of a model has, before anything is written.
 
-    Args:
-        require: of the settings.
-        guarantee: of the model.
-        bounded: whether a budget bounds ε of a record.
-
     Raises:
         SettingsError: ε of a record, where ε is for each unit of distance.
     """
@@ -49,12 +44,7 @@ def check_measurable(require: Sequence[Requirement[str]], guarantee: Guarantee, 
 
 
 def bits(require: Sequence[Requirement[str]], *, bounded: bool) -> Iterator[str]:
-    """Yield the sentence on requirements of figures that depend on the private text, where there are any.
-
-    Args:
-        require: of the settings.
-        bounded: whether a budget bounds ε of a record.
-    """
+    """Yield the sentence on requirements of figures that depend on the private text, where there are any."""
     some = [str(limit) for limit in require if is_restricted(limit.subject, bounded=bounded)]
     if some:
         yield (

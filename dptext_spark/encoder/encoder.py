@@ -187,19 +187,10 @@ def _plain(name: str) -> str:
 
 
 class Running:
-    """A graph that is ready to run.
-
-    Attributes:
-        kind: which.
-    """
+    """A graph that is ready to run."""
 
     def __init__(self, kind: Kind, model: EncoderModel, threads: int = 1) -> None:
         """Make it ready.
-
-        Args:
-            kind: which graph.
-            model: the encoder.
-            threads: of its matrix products.
 
         Raises:
             DataError: the encoder lacks the weights of this graph.
@@ -236,12 +227,7 @@ class Running:
 
 
 class Encoder:
-    """An encoder that is ready to run.
-
-    Attributes:
-        model: its arrays.
-        tokenizer: its tokenizer.
-    """
+    """An encoder that is ready to run."""
 
     def __init__(self, model: EncoderModel, threads: int = 1) -> None:
         """Take a model.
@@ -297,9 +283,6 @@ class Encoder:
         Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding. Sub-words are summed to
         words, and words are divided by the sum of their text. A text longer than the encoder's input has several windows
         (:mod:`dptext_spark.encoder.sub_words`). Each window's attention is divided by the sum over its sub-words.
-
-        Args:
-            words: n words of some texts.
 
         Returns:
             float32[n], in 0..1; those of a text sum to 1, or to 0 where no word has a sub-word.
@@ -402,10 +385,6 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     """Guess words from the rest of their text: as much as the encoder takes, with the mask in the middle.
 
     It costs a run over the text for each word.
-
-    Args:
-        encoder: opened with what guesses masked words.
-        words: n words.
 
     Yields:
         (places among the words, int64[b]; the likeliest sub-word at each, in the spelling of the encoder: a part of a word begins

@@ -54,10 +54,6 @@ class Tokenizer:
     def __init__(self, text: str, field: str = "encoder") -> None:
         """Read it from its JSON.
 
-        Args:
-            text: the JSON.
-            field: what messages call the model that it belongs to.
-
         Raises:
             DataError: it cannot be read, or a special token is missing.
         """

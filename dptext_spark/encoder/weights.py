@@ -59,13 +59,10 @@ class Architecture(Record):
     """The sizes of a BERT.
 
     Attributes:
-        layers: of attention.
-        heads: of each layer.
         width: numbers of a token.
         inner: numbers of a token between two layers.
         positions: tokens that it takes at once, [CLS] and [SEP] among them.
         words: sub-words that it knows.
-        epsilon: of its layer norms.
         activation: a key of `ACTIVATIONS`.
         head: whether it guesses masked words.
     """
@@ -83,10 +80,6 @@ class Architecture(Record):
     @classmethod
     def of(cls, config: Mapping[str, Any], where: str) -> Architecture:
         """Read a `config.json`.
-
-        Args:
-            config: its content.
-            where: its name in messages.
 
         Raises:
             DataError: another architecture, a variant of BERT that is not supported, or a size that is missing or impossible.
@@ -213,8 +206,6 @@ class EncoderFiles(NamedTuple):
     """The files of an encoder.
 
     Attributes:
-        sizes: what `config.json` says.
-        weights: the file of weights.
         tokenizer: the file of the tokenizer, one of `TOKENIZERS`.
     """
 

@@ -92,7 +92,6 @@ class BudgetSelector(Levels):
     """Chooses the law of each record by how many of its words are drawn.
 
     Attributes:
-        budget: what the user chose.
         most: int64[laws], rising: drawn words (at record level distinct ones) up to which each law keeps to the budget. The first
             law is that of the model's sampler and has the largest ε.
         further: the samplers of the laws after the first, by falling ε.

@@ -50,7 +50,6 @@ class Idf(ReadOnlyArrays):
         table: the words.
         values: float32[W + 1], the weight of each word, and at the end that of an unknown one; None where the run is still to
             count its own texts.
-        documents: that were counted.
         corpus: of the settings; None for the very texts that are sanitized.
     """
 
@@ -134,7 +133,6 @@ class Frequencies:
     """In how many documents words occur; figures of several corpora add up.
 
     Attributes:
-        documents: how many there are.
         counts: int64[W], of each word of a word table: the lexicon's, then stop words that it lacks.
     """
 

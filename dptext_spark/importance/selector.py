@@ -313,8 +313,6 @@ class Selector(Levels):
     """Chooses the words of a record that are drawn.
 
     Attributes:
-        selection: what the user chose.
-        provider: of importance.
         further: the samplers of the levels after the first, over the same words as the first one's.
     """
 

@@ -129,10 +129,6 @@ class Lexicon:
     def require_cut_by(self, tokenizer: Literal["words", "whitespace"], field: str = "lexicon") -> None:
         """Refuse words that a tokenizer never cuts out of a text. If drawn, they would be read as numbers, or as several words.
 
-        Args:
-            tokenizer: of the texts.
-            field: that names the lexicon.
-
         Raises:
             DataError: it holds such words. :meth:`read` leaves them out.
         """

@@ -31,7 +31,6 @@ class ByteSource:
     """Reads a file from its beginning to its end, once.
 
     Attributes:
-        path: the file.
         total: bytes on disk.
         zipped: whether it is gzipped (by its first bytes, whatever its name).
         position: bytes handed out so far, after decompression.
@@ -142,8 +141,6 @@ class Intake:
     """Takes blocks of entries, keeps those that pass, and counts the others by the first reason.
 
     Attributes:
-        read: entries so far.
-        kept: words so far.
         full: the limit is reached; nothing more is taken.
     """
 

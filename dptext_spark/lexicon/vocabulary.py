@@ -197,10 +197,6 @@ def excluded_words() -> frozenset[str]:
 def read_excluded(path: str | Path, field: str = "lexicon.exclude") -> frozenset[str]:
     """Read a list of words, as the lexicon looks words up.
 
-    Args:
-        path: the file.
-        field: that names the file in errors.
-
     Raises:
         DataError: it cannot be read, is no UTF-8, or holds no word.
     """

@@ -115,15 +115,7 @@ class Additive(Mechanism):
         guarantee: Guarantee,
         summary: NoiseSummary,
     ) -> NoiseSampler:
-        """Return the sampler that adds noise to clipped vectors.
-
-        Args:
-            lexicon: V words.
-            noise: one of `NOISES`, with its `parameters`, the scale first.
-            parameters: of the noise.
-            guarantee: what holds for one draw.
-            summary: public figures of the noise; those of the clipping are added.
-        """
+        """Return the sampler that adds noise to clipped vectors."""
         vectors = np.ascontiguousarray(lexicon.vectors)
         centers = clipped(vectors, self.clip)
         targets = centers if self.snap == "clipped" else vectors

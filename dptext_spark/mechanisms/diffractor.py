@@ -175,11 +175,6 @@ LENGTH_ERROR = 1e-9  # relative, of a computed length or distance: more than rou
 def start_words(words: int, count: int, seed: int) -> list[int]:
     """Return the ids that `count` walks start from, made from a public seed.
 
-    Args:
-        words: V.
-        count: how many.
-        seed: any integer.
-
     Returns:
         Ids from 0 to V-1; distinct ones, as long as there are any.
     """
@@ -460,12 +455,7 @@ class Diffractor(Remappable):
         return Lists(len(lexicons), starts, order)
 
     def along(self, walked: Lists, lexicon: Lexicon) -> Callable[[float], Any]:
-        """Return a function that compiles at an ε along lists of :meth:`walked` with the same `preset`, `lists`, `list_seed`.
-
-        Args:
-            walked: the lists.
-            lexicon: the first one, by which outputs are replaced where they are.
-        """
+        """Return a function that compiles at an ε along lists of :meth:`walked` with the same `preset`, `lists`, `list_seed`."""
         count, words = walked.order.shape
         summary = OrderingSummary(
             words=words,

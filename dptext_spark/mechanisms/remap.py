@@ -111,13 +111,7 @@ def remap_of(mechanism: Mechanism) -> str:
 
 
 def released(mechanism: Remappable, sampler: Any, lexicon: Lexicon) -> Any:
-    """Return the compiled sampler: `sampler` itself, or with its outputs replaced.
-
-    Args:
-        mechanism: with its setting.
-        sampler: of its law P.
-        lexicon: whose vectors and prior decide; of several the first.
-    """
+    """Return the compiled sampler: `sampler` itself, or with its outputs replaced."""
     return released_together([mechanism], [sampler], [1.0], lexicon)[0]
 
 
@@ -389,10 +383,6 @@ def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
     """Compute how many bits a draw reveals about its word, if all words are equally likely.
 
     If n(u) words can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it reveals I(w; u).
-
-    Args:
-        laws: of all words, some after others.
-        words: V.
 
     Returns:
         (the bits by what a draw rules out, the bits in all): means over the draws.

@@ -159,9 +159,7 @@ class WorstPair(Record):
     """A word and its nearest other one that lose most for each unit of distance.
 
     Attributes:
-        words: their ids.
         rank: of the second, seen from the first.
-        distance: between them.
         loss: the least that it is.
         refuted_up_to: the ε below which a claim is refuted.
     """
@@ -185,7 +183,6 @@ class SelectionSummary(Summary):
         floor: the ε above which the paper claims a bound.
         a: as in the paper.
         b: the scale of the noise; None where it is uniform.
-        pair: that refutes most.
     """
 
     equal_vectors: int
@@ -207,8 +204,6 @@ class SelectionSampler(Sampler):
         distance: float64[V, K], their distances.
         cumulative: uint64[K], sums of the weights of 1, 2, ... words taking part; the last is 2^63.
         noise: float64[2]: the largest noise, and the same in units of its scale.
-        guarantee: what holds for one draw.
-        summary: public figures of the law.
     """
 
     ARRAYS = ("near", "distance", "cumulative", "noise")
@@ -258,7 +253,6 @@ class _LexiconFigures(NamedTuple):
         distance: float64[V, K], their distances.
         smallest: Δmin.
         largest: Δmax.
-        pair: the pair that refutes most.
     """
 
     words: int

@@ -56,9 +56,6 @@ class SamplerRecord(Record):
     """A sampler in a manifest.
 
     Attributes:
-        sampler: the name of its class.
-        guarantee: its guarantee.
-        summary: figures of its law.
         before: of the law before a remap; `sampler` names its class. None where outputs are released as drawn.
     """
 
@@ -109,7 +106,6 @@ class ImportanceRecord:
     """The choice of words in a manifest.
 
     Attributes:
-        selection: the user's choice.
         bound: its part that the fingerprint binds.
         levels: the samplers of the levels after the first.
     """
@@ -136,7 +132,6 @@ class BudgetRecord:
     """A budget in a manifest.
 
     Attributes:
-        budget: of a record.
         levels: the samplers of the laws after the first.
     """
 
@@ -168,7 +163,6 @@ class PriorRecord(Record):
     sampler's arrays hold the needed part. The seal covers their digest.
 
     Attributes:
-        name: name of the prior in figures.
         digest: sha256 of its numbers, hex.
         pairs: whether it has frequencies of word pairs.
         others: the words of contexts beyond the lexicon's.
@@ -199,9 +193,7 @@ class Manifest:
         fingerprint: sha256 of the arrays, the policy, the consistency and how importance chooses words.
         sampler: of the only level, or of the first.
         spec: the settings that it was made from, JSON-able; empty where they are not known.
-        policy: which words are drawn, kept, masked.
         consistency: token, record or dataset.
-        arrays: their names.
         importance: how words are chosen; None where all are drawn alike.
         certificate: verdict on the guarantee; None where none was computed.
         private: whether an array holds counts of private texts.

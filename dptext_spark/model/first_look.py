@@ -160,7 +160,6 @@ class ShownRow:
     """One text of a row, before and after.
 
     Attributes:
-        column: its name.
         before: the table's text; if longer than `SHOWN` characters, cut at a word, with a mark.
         after: (style, sanitized text) for each.
     """
@@ -179,7 +178,6 @@ class Columns:
         row_keys: those that are unique and never NULL in the sample.
         record_keys: those that several rows of the sample share, and whose names say so.
         nested: structs, lists and maps without text.
-        others: all others, and the fields beside nested texts.
         attributes: others with few values for their rows: an audit measures whether the text reveals them.
         row_key: the first candidate, where its name or its values say that it is a key; None where none does: a date may be
             unique in a sample, too.
@@ -199,12 +197,10 @@ class FirstLook:
     """Content of a sample.
 
     Attributes:
-        columns: their possible roles.
         unknown: words that the lexicon does not hold.
         language: the likely one; None where none is, or the package that tells is not installed.
         found: (what, how many in the sample), of identifiers and names, by kind; none that was not found.
         minutes: that a run may take on this machine.
-        rows: some, before and after.
     """
 
     columns: Columns

@@ -192,13 +192,7 @@ def make_code(
 
 
 def record(model: str, file: str, *providers: str) -> None:
-    """Open a model, draw with it, and write an archive of the used loops; for a process of its own.
-
-    Args:
-        model: the model's folder.
-        file: the archive.
-        *providers: the import paths that the settings name.
-    """
+    """Open a model, draw with it, and write an archive of the used loops; for a process of its own."""
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as name:
         place = Path(name)
         with jit.recording(place):

@@ -60,7 +60,6 @@ class Word:
     """A word of the sentence, or an identifier.
 
     Attributes:
-        text: as it stands there.
         action: drawn, kept, masked, fake, `drawn uniformly` (`, then remapped`) or `random digits`.
         reason: why; empty for a drawn word.
         became: its replacement in this draw.

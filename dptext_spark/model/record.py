@@ -97,11 +97,7 @@ class RecordEpsilon:
         return figures
 
     def of_words(self, counted: str) -> str:
-        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none.
-
-        Args:
-            counted: which words count, in the plural.
-        """
+        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none."""
         if self.bound_p50 is None or self.bound_max is None:
             return ""
         middle, most = self.bound_p50, self.bound_max
@@ -121,7 +117,6 @@ class RecordAccount:
         loss: the deciding facts of the law.
         guarantee: of one draw; of one unit where levels of importance differ in ε.
         consistency: token, record or dataset.
-        levels: of importance.
         delta: up to which ε of a record is stated.
         budget: bound of each record for any number of drawn words; None without one.
     """
@@ -259,12 +254,7 @@ WEAK = (
 
 
 def record_account(privatizer: Privatizer, progress: Counted | None = None) -> RecordAccount:
-    """Find the composition of a record's draws under a model.
-
-    Args:
-        privatizer: the compiled model.
-        progress: progress callback, called with how much is done.
-    """
+    """Find the composition of a record's draws under a model."""
     guarantee, levels = privatizer.units.of_one, len(privatizer.units.multiples)
     level, budget = privatizer.consistency, privatizer.budget
     if budget is not None:
@@ -280,12 +270,7 @@ def record_account(privatizer: Privatizer, progress: Counted | None = None) -> R
 
 
 def loss_of(privatizer: Privatizer, progress: Counted | None = None) -> RecordLoss:
-    """Return the facts of a model's law that decide the ε of a record: from the cache, or computed and cached.
-
-    Args:
-        privatizer: of one level of importance.
-        progress: progress callback, called with how much is done.
-    """
+    """Return the facts of a model's law that decide the ε of a record: from the cache, or computed and cached."""
     name = hashlib.sha256(
         json.dumps(
             [privatizer.fingerprint, privatizer.sampler.guarantee.as_dict(), __version__, build()]
@@ -444,10 +429,6 @@ def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> in
     """Return the most drawn words for which a law keeps to a budget: 0 if even one is too many, at most `MOST_WORDS`.
 
     A bound for n words holds for fewer, for they are n words some of which are equal in both records.
-
-    Args:
-        bound: of a record of so many words.
-        budget: of a record.
     """
 
     def fits(draws: int) -> bool:

@@ -65,10 +65,6 @@ def check_file_names(place: str, files: Iterable[Path]) -> None:
 
     Hadoop's local file system cannot open the first, and waits for ever for a pipe.
 
-    Args:
-        place: the input.
-        files: of it.
-
     Raises:
         DataError: naming the first of them.
     """
@@ -148,13 +144,7 @@ def colon_in_name(place: str, file: str = "") -> DataError:
 
 
 def other_header(files: Sequence[str], count: int, *, is_named: bool) -> DataError:
-    """Return the error for CSV files whose columns are not those of the first: they would be read by their place.
-
-    Args:
-        files: their names.
-        count: of the first file's columns.
-        is_named: whether the first line names them.
-    """
+    """Return the error for CSV files whose columns are not those of the first: they would be read by their place."""
     what = "does not name the columns of the first file in their order"
     if not is_named:
         what = f"does not have {count:,} fields, as the first file has"
@@ -300,11 +290,6 @@ def check_weights(schema: Struct, names: Sequence[str]) -> None:
 def list_column(schema: Struct, field: str, name: str) -> str:
     """Return the exact name of a column that holds a list of each row.
 
-    Args:
-        schema: of the input.
-        field: the setting.
-        name: as it was given.
-
     Raises:
         DataError: it is missing, or holds neither text nor lists of text.
     """
@@ -403,7 +388,6 @@ class DryRunResult:
 
     Attributes:
         read: of the input, in words.
-        columns: of the input.
         kept: of them those that the target has, texts among them.
         target: the present target, in words; `new` without one.
         open: points that only the run can decide.

@@ -66,7 +66,6 @@ class TableSample:
     """Sample rows of a table.
 
     Attributes:
-        path: of the table, absolute.
         format: as `input.format` has it.
         options: as `input.options` needs them.
         rows: the sample; text files other than JSON have text columns only.
@@ -150,7 +149,6 @@ class Beginning(NamedTuple):
         text: whole lines, or all but the last of them.
         size: bytes of it in the file.
         is_all: whether the file ends there.
-        encoding: of its characters.
         name: of the file, for messages.
         partitions: columns that its folders name, with their values.
     """

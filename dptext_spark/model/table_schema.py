@@ -63,7 +63,6 @@ class Field:
 
     Attributes:
         name: exactly as it is written.
-        kind: its type.
         declared: how a text was declared where its type does not say it: `varchar(20)`; else empty.
     """
 

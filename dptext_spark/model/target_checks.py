@@ -32,7 +32,6 @@ class Commit:
     """A commit of a Delta table, from its history.
 
     Attributes:
-        version: that it made.
         operation: such as WRITE or RESTORE; `parameters` are its own.
         metadata: of a run of ours, JSON; None in commits of others.
         metrics: such as `numOutputRows`, as text.
@@ -226,9 +225,6 @@ def places_written(config: RunConfig) -> Mapping[str, str]:
 
 def check_writable(places: Mapping[str, str]) -> None:
     """Refuse folders of this machine that nothing can be written to.
-
-    Args:
-        places: paths of this machine, by the settings that name them.
 
     Raises:
         SettingsError: a folder on the way is a file, or this user may not write there.

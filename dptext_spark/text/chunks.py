@@ -61,10 +61,6 @@ class Spans(NamedTuple):
 def check_spans(spans: Spans, source: str) -> None:
     """Refuse invalid :class:`Spans`. A stretch must not be empty, leave its text, break the order or split a character.
 
-    Args:
-        spans: of any origin.
-        source: who made them, as the message calls it.
-
     Raises:
         DataError: with the number of the first wrong text, and none of its words.
     """

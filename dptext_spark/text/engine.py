@@ -84,7 +84,6 @@ class OutputSpans(NamedTuple):
     """Positions of a batch's identifiers in the output.
 
     Attributes:
-        found: the identifiers of the source.
         places: int64[n, 2], where the replacement of each begins and ends in the bytes of its row of the output.
         faked: bool[n], which are fakes.
         named: bool[n], which are pseudonyms of names; the others are placeholders or kept text.
@@ -112,9 +111,6 @@ class Engine:
     """Words, policy and character tables, ready to cut and rebuild batches.
 
     Attributes:
-        table: the look-up table.
-        policy: the treatment of each kind of token.
-        providers: who adds identifiers to those of the policy.
         remap: int32[V], the word that is released for each word that an unknown word draws; None: the drawn word. Known words
             pass through it where they are drawn.
         searches: for the policy's names beside that by public lists, such as a classifier's, with the same types.

@@ -475,13 +475,7 @@ class Replacements(NamedTuple):
 
 
 def replacements(finder: Finder, found: FoundSpans, keyed: FakeSource) -> Replacements:
-    """Make the replacements.
-
-    Args:
-        finder: whose types and actions count.
-        found: the identifiers.
-        keyed: what fakes and pseudonyms are drawn from.
-    """
+    """Make the replacements."""
     faked_types = set(finder.identifiers.wanted(FAKE))
     free = ~(found.written | found.kept)
     faked = np.array([name in faked_types for name in finder.names])[found.types] & free

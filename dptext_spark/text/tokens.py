@@ -64,7 +64,6 @@ class ListedTokens(NamedTuple):
         data: uint8, the bytes of the texts, padded.
         bounds: int64[rows + 1], where each text lies in them.
         tokens: int64[>= size, 4], as the engine cuts them, with the text that each is of.
-        size: how many tokens.
         counts: int32[rows, len(OF_WORDS)].
     """
 
@@ -260,7 +259,6 @@ class Listing(NamedTuple):
     """The words of some texts.
 
     Attributes:
-        words: where they lie, in order.
         codes: int32[n], the lexicon id of each word that the policy draws; of all others a number below 0, `PUNCTUATION` for
             punctuation.
     """

@@ -91,7 +91,6 @@ class UnknownWords:
     """Word counts of the rows of a sample.
 
     Attributes:
-        rows: of the sample.
         with_words: rows with a word that was looked up.
         mostly_unknown: rows in which more than half of these words are unknown.
         words: that were looked up: all but numbers and identifiers.

@@ -275,7 +275,6 @@ class Adversary:
         alone: success on one word, or its bounds; None where that was not asked for.
         plausible: the words that it weighs for some outputs, int32[n], at most so many (`MOST`) for each.
         considered: bool[V], the words that it ever names.
-        how: how it was found, as a sentence without its end.
     """
 
     alone: Estimate | None
@@ -402,7 +401,6 @@ class Guesses:
     Attributes:
         words: int32[n], the words that can be the input.
         of: float64[n] with bounds, of each word; None where the law cannot be read.
-        token: of a word that is drawn from the prior.
         how: how it was found, as a sentence without its end; empty where it is exact.
         groups: of some of the words their weights by public frequency, float64[n] that sum to 1, by the name of their statistic.
     """
@@ -499,7 +497,6 @@ class WorstWords:
     """Success of the adversary on the words that it finds most often.
 
     Attributes:
-        mean: over these words.
         words: their ids, the worst of the trial first, ties to the lower id.
         looked_at: how many words the trial took.
         draws: of each word in the trial, then of each worst word.

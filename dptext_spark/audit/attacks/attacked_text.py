@@ -209,7 +209,6 @@ class Bigrams:
         following: int32[m], ascending for each a.
         share: float64[m], c(a,b)/c(a).
         tokens: how many tokens were counted, edges not among them.
-        smoothing: a sentence that says how it is smoothed.
     """
 
     unigram: F64

@@ -338,18 +338,15 @@ class BayesAttack(WordAttack):
         success: the probability that the input is guessed, the input drawn from the prior. Without a law it is that of the
             guesses learnt from half the draws.
         lower: a bound of the optimal success; and `upper`. Equal to it where exact.
-        draws: of each word, where there is no law.
         confidence: that both bounds hold; None where exact.
         by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input. This field
             and those that follow from it are None where single words were not looked at.
-        by_word_mean: its mean, each word counted once.
         worst_share: the share of words that `worst_mean` is over: those most often guessed.
         worst_mean: the mean of that probability over them. Without a law they are chosen by the first half of the draws and
             measured on the second.
         worst_words: ids of the first ones, the worst first, ties to the lower id.
         never: the share of candidate words that are never guessed when they are the input.
         baseline: success of always guessing the most frequent candidate.
-        candidates: how many words can be the input.
     """
 
     name: str = "Bayes-optimal adversary"

@@ -236,18 +236,14 @@ class ContextAttack(WordAttack):
     """Result of the contextual adversary on a text.
 
     Attributes:
-        success: share of the replaced words that it guesses.
-        lower: of the bootstrap interval over records; and `upper`.
         apart: the same where occurrences that share a draw are treated as if they did not; `success` at token level.
         certainty: the mean posterior probability that it gives its guesses: what it would claim without the truth.
         bayes: success of the adversary that looks at one word at a time (same prior, same tokens).
         gain: success minus `bayes`; with `gain_lower` and `gain_upper`, over the same resampled records.
         most_frequent: success of always guessing the most frequent word that is drawn.
         random: expected success of a uniform guess among the words that can lead to the output.
-        unchanged: share of the replaced words that came out as themselves.
         tokens: replaced words; `records` with all.
         covered: share of P(w)·P(u|w) that the candidates hold, mean over the tokens; 1 where decoding is exact.
-        draws: of each word, where the law was counted from draws.
     """
 
     name: str = "contextual adversary"

@@ -86,7 +86,6 @@ class MembershipAttack(AuditResult):
     Attributes:
         private: against a model trained on the members' privatized text.
         unprotected: against one trained on their original text.
-        random: accuracy and AUC of guessing.
         users: number of attacked users, half members.
         shadow_users: whose membership the adversary knows.
     """
@@ -285,12 +284,8 @@ class AttributeAttack(AuditResult):
     Attributes:
         private: trained on original text, tested on privatized.
         adaptive: trained on text that was privatized by the same mechanism, tested on privatized.
-        unprotected: trained and tested on original text.
         majority: of always guessing the most frequent class of the training rows.
         gain: how much more often the better of both adversaries is right than that, on the same rows.
-        random: accuracy of guessing one of the classes at random.
-        classes: how many.
-        rows: of training, choice and test.
     """
 
     name: str = "attribute attack"
@@ -434,9 +429,7 @@ class MaskedInference(WordAttack):
 
     Attributes:
         success: share of the attacked words that it names from the released text.
-        lower: of the bootstrap interval over records; and `upper`.
         unprotected: the same from the source's text.
-        unchanged: share of the attacked words that came out as themselves.
         words: attacked: words that the policy draws and that occur in both texts.
         drawn: of how many they were taken, evenly spaced.
         records: that hold an attacked word.

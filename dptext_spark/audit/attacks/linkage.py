@@ -64,8 +64,6 @@ class Pairs(NamedTuple):
     """Rows of a source beside their releases.
 
     Attributes:
-        source: the rows.
-        output: their releases.
         rows: uint64[n], identifies rows.
         authors: uint64[n], whose they are; None where that is not asked.
     """
@@ -406,14 +404,7 @@ class ByCosine(LinkAttack):
     """
 
     def __init__(self, name: str, queries: RowWords, right: RowWords, pairs: Pairs) -> None:
-        """Score the right row of each query.
-
-        Args:
-            name: of the adversary.
-            queries: what is held.
-            right: what is looked for.
-            pairs: whose rows and authors these are.
-        """
+        """Score the right row of each query."""
         n = len(queries.shape)
         super().__init__([name], n)
         self.own, self.is_source = pairs.rows, right is pairs.source
@@ -456,11 +447,7 @@ class ByCosine(LinkAttack):
 
 
 class Linker:
-    """All adversaries against a release, and how they fare as its rows come in.
-
-    Attributes:
-        adversaries: each looks for the queries.
-    """
+    """All adversaries against a release, and how they fare as its rows come in."""
 
     def __init__(
         self,
@@ -570,8 +557,6 @@ class Linkage(AuditResult):
     Attributes:
         first: how often the right row is the first of all candidates, by adversary.
         first_ten: how often it is among the first ten.
-        candidates: how many rows there are to choose from.
-        queries: rows that each adversary looks for.
         guess: how often a random row is the right one.
         singled_out: share of the rows whose drawn words leave fewer than ten candidates; None without a law, and so the others.
         bits: average information of a draw on its word.
@@ -628,7 +613,6 @@ class Standings:
     """Rank of an adversary's queries among all other rows.
 
     Attributes:
-        fit: the counts, of the queries that it looks for.
         lost: bool[q], of which the right row itself is excluded.
         others: rows beside a query's own.
     """

@@ -99,13 +99,7 @@ NO_PAIR = "A record has no ε: each word is alone on its output set, and the gua
 
 
 def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:
-    """Return a law's figures that decide the ε of a record; `why` gives the reason if there is no such ε.
-
-    Args:
-        sampler: of any mechanism.
-        words: V.
-        progress: progress callback, called with how much is done.
-    """
+    """Return a law's figures that decide the ε of a record; `why` gives the reason if there is no such ε."""
     claimed = sampler.guarantee
     if claimed.status == "refuted":
         return RecordLoss(

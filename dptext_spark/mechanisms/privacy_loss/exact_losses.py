@@ -417,11 +417,6 @@ def within_groups(sampler: Sampler, words: int, progress: Counted | None = None)
 
     Over a group the worst loss of an output is ln of its largest weight over its smallest. So one pass over the group's table
     covers all pairs.
-
-    Args:
-        sampler: a finite law for each word.
-        words: V.
-        progress: is told how many words are read.
     """
     groups = outputs_in_common(sampler, words)
     return _between(sampler, groups, "every pair of words that share an output set", progress)
@@ -491,12 +486,7 @@ def by_rank(sampler: SelectionSampler, words: int) -> Loss:
 
 
 def by_bound(sampler: RemappedSampler, before: Loss) -> Loss:
-    """Return the loss of P as a bound of that of Q, and what pairs of some words lose under Q.
-
-    Args:
-        sampler: of Q, over the whole lexicon or along lists.
-        before: what was found of P.
-    """
+    """Return the loss of P as a bound of that of Q, and what pairs of some words lose under Q."""
     inner = sampler.inner
     compared = np.arange(len(sampler.table), dtype=np.int32)
     if isinstance(inner, ExponentialSampler) and inner.keeps:

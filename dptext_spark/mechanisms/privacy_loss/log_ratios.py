@@ -171,12 +171,7 @@ def _logs(weight: U64) -> F64:
 
 
 def along_lists(sampler: OrderingSampler, progress: Counted | None = None) -> RecordLoss:
-    """Return the largest loss and range of two neighbours of a list, by the integers of its table; longer distances are sums.
-
-    Args:
-        sampler: of the diffractor; all its lists share one table.
-        progress: progress callback, called with how many positions are done.
-    """
+    """Return the largest loss and range of two neighbours of a list, by the integers of its table; longer distances are sums."""
     words, lists = sampler.place.shape
     edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
     largest = np.zeros(2)
@@ -208,11 +203,7 @@ def _steps(
 
 
 def by_distances(sampler: ExponentialSampler) -> RecordLoss:
-    """Return the range for each unit of distance of P ∝ exp(-ε'·m/2): ε' of the law, with its rounding.
-
-    Args:
-        sampler: of SanText or TEM.
-    """
+    """Return the range for each unit of distance of P ∝ exp(-ε'·m/2): ε' of the law, with its rounding."""
     return RecordLoss(
         float(sampler.guarantee.epsilon),
         spread=2.0 * float(sampler.figures[0]) * (1.0 + SLACK),
@@ -273,12 +264,7 @@ def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tup
 
 
 def by_log_range(sampler: FluentSampler, progress: Counted | None = None) -> Loss:
-    """Return the largest range over the pairs of words that share an output set: their loss under the worst of all priors.
-
-    Args:
-        sampler: of fluent draws.
-        progress: is told once that all words are done.
-    """
+    """Return the largest range over the pairs of words that share an output set: their loss under the worst of all priors."""
     sets, factor = np.asarray(sampler.sets), np.asarray(sampler.factor)
     _, group = np.unique(sets, axis=0, return_inverse=True)
     of_word = group.reshape(-1)[sampler.of_word]

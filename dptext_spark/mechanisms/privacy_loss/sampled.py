@@ -54,14 +54,7 @@ _SUBKEY = hashlib.sha256(b"certificate").digest()  # public: nothing private is 
 def by_draws(
     sampler: NoiseSampler, progress: Counted | None = None, pairs: int = PAIRS, draws: int = DRAWS
 ) -> Loss:
-    """Compute the losses of pairs of near words, and of distant ones.
-
-    Args:
-        sampler: of a noise mechanism.
-        progress: is told how many pairs are done.
-        pairs: how many are looked at.
-        draws: of each word of a pair.
-    """
+    """Compute the losses of pairs of near words, and of distant ones."""
     words = len(sampler.centers)
     guarantee, chosen = sampler.guarantee, _pairs(sampler.centers, pairs)
     alpha = (1 - CONFIDENCE) / (2 * max(1, len(chosen)))
@@ -300,12 +293,7 @@ class Event(NamedTuple):
 
 
 def by_half_spaces(sampler: NoiseSampler, progress: Counted | None = None) -> Loss:
-    """Return a lower bound on the δ that distant pairs of words need at the claimed ε.
-
-    Args:
-        sampler: of a noise mechanism whose guarantee is approximate.
-        progress: is told how many draws are done.
-    """
+    """Return a lower bound on the δ that distant pairs of words need at the claimed ε."""
     centers = np.asarray(sampler.centers)
     words = len(centers)
     pairs = distant_pairs(centers, DISTANT_PAIRS)

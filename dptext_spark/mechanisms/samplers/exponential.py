@@ -80,8 +80,6 @@ class ExponentialSampler(Sampler):
         log_normaliser: float64[V], ln Z(w) of the ideal law, for certificates.
         figures: float64[3]: ε/2; γ, the cut-off distance; and the slack, a bound for every word and output on the
             difference of ln P between :meth:`law` (and what is sampled) and the ideal law.
-        guarantee: what holds for one draw.
-        summary: public figures of the law.
         place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
 

@@ -362,8 +362,6 @@ class FluentSampler(Sampler):
         held: uint8[m], a bit for each counted pair that begins at a slot, picked by its word: most others are told by it.
         backoff: uint32[H + 1], λ(h).
         base: uint32[V].
-        guarantee: what holds for one draw.
-        summary: public figures of the law.
     """
 
     ARRAYS = Tables._fields

@@ -70,10 +70,8 @@ class SearchSummary(Record):
     """An approximate search.
 
     Attributes:
-        index: its kind.
         recall: share of the searches that find what an exact one finds, over `recall_draws` noisy vectors.
         recall_draws: how many were tried.
-        cells: how many there are.
         searched: how many of them a search looks at.
     """
 
@@ -90,17 +88,13 @@ class NoiseSummary(Summary):
 
     Attributes:
         dimensions: d, of the vectors that are searched.
-        noise: its kind.
         noise_length: of 1,000 draws.
         nearest_distance: between a word and its nearest other one, over the words; None where no table was made.
-        search: of an approximate one.
         eigenvalues: the ends of those of M, which shapes the noise.
-        seed: of a projection.
         projected_from: the dimensions before it.
         clip: the length to which longer vectors are shortened.
         clipped_share: share of the words whose vectors are longer.
         snap: which vectors a noisy one is compared with.
-        scale: of the noise.
         variance: of a coordinate of the noise.
         calibration: how the scale was found.
         dimensions_calibrated: for which truncated noise is made.
@@ -145,8 +139,6 @@ class NoiseSampler(Sampler):
         columns: float64[d, d], the columns of a matrix that multiplies the noise, one a row; or float64[0, 0].
         second: t of the rule that may release the second nearest word (Vickrey); None: never.
         table: the nearest targets of each center, or none.
-        guarantee: what holds for one draw.
-        summary: public figures.
         index: of an approximate search; None: the search is exact.
     """
 

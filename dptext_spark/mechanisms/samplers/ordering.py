@@ -177,7 +177,6 @@ class OrderingSummary(Summary):
 
     Attributes:
         form: `geometric` or `tem`.
-        lists: how many there are.
         embeddings: how many lexicons they were made from.
         preset: the name of a paper's set of lists, or `none`.
         list_seed: what the words that lists begin at are made from.
@@ -213,8 +212,6 @@ class OrderingSampler(Sampler):
         guide: int32[2^m + 1], where to look in `edges`.
         start: uint64[V].
         width: uint64[V].
-        guarantee: what holds for one draw.
-        summary: public figures of the law.
     """
 
     ARRAYS = ("order", "place", "edges", "guide", "start", "width")

@@ -183,7 +183,6 @@ class TableSummary(Summary):
     """Figures of output sets.
 
     Attributes:
-        sets: how many there are.
         type_share: shares of the words by type ("1-1", "1-N", "N-1", "N-M").
         class_size: words that share an output set, over the sets.
         class_size_of_words: the same over the words.
@@ -249,8 +248,6 @@ class TableSampler(AliasRows):
 
     Attributes:
         cells: uint64[V, 2^m, 2], the alias rows.
-        guarantee: what holds for one draw.
-        summary: public figures of the law.
     """
 
     ARRAYS = ("cells",)
@@ -300,7 +297,6 @@ class RemappedSampler(Sampler):
         inner: draws y by P.
         table: int32[V], r: what is released in the place of each output.
         guarantee: what holds for one draw: that of P.
-        summary: public figures of Q.
     """
 
     inner: Sampler

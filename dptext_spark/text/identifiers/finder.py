@@ -267,7 +267,6 @@ class FoundSpans(NamedTuple):
     """The identifiers of a batch.
 
     Attributes:
-        spans: their positions.
         types: int64[n], positions in :attr:`Finder.names`.
         written: bool[n], the placeholders of the input, which stay unchanged.
         kept: bool[n], those that stay in clear.
@@ -284,8 +283,6 @@ class Finder:
     """Finds identifiers.
 
     Attributes:
-        identifiers: which types are looked for.
-        providers: who adds spans to them.
         searches: the policy's own for names. Kept stretches win over theirs; of equal stretches the first
             search's counts.
         room: for how many candidates, as batches before had them; finders that differ in providers only may share it.

@@ -128,11 +128,6 @@ def _whole(values: Sequence[int] | I64) -> I64:
 def check_providers(providers: Sequence[Provider], reserved: Sequence[str], field: str = "providers") -> None:
     """Refuse providers without a name or with types that cannot be in a placeholder.
 
-    Args:
-        providers: to be checked.
-        reserved: types that others find.
-        field: what names them.
-
     Raises:
         SettingsError: the provider and its fault.
     """
@@ -298,7 +293,6 @@ class ImportedProvider:
     """A provider by its import path. It travels as that: each process imports it for itself, once.
 
     Attributes:
-        record: its own description.
         number: its place in the settings, from 0.
     """
 

@@ -152,8 +152,6 @@ class Rule(NamedTuple):
     """A type of identifier in one kind of window.
 
     Attributes:
-        name: the type.
-        kind: the kind of window.
         pattern: of RE2; the optional group `lead` is the text before the identifier, and `x` is the
             identifier.
         check: a further check, `CARD`, `IBAN`, `PHONE` or `IPV6`; or an addition, `REACHES` or `FIGURES`.

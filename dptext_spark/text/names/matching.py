@@ -478,7 +478,6 @@ class NameMatcher:
         own: the lists that each row of a batch has of its own; None where there are none.
         rows: int64[texts], the row of each text; None: text i is of row i.
         masked: whether the texts hold what the lists masked already, so that only those that keep are looked for.
-        name: as errors call it.
     """
 
     table: NameTable

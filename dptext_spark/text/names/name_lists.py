@@ -29,7 +29,6 @@ class NameLists:
     """The lists of names of a run.
 
     Attributes:
-        sources: as the settings name them.
         entries: how many each list has, in the order of the sources; None for a column of the input.
         table: the entries that are searched in every row; None if all lists are columns of the input.
     """
@@ -80,11 +79,6 @@ class NameLists:
         cls, sources: ListSources, vocabulary: Vocabulary, stop_words: Sequence[str]
     ) -> tuple[NameLists, tuple[str, ...]]:
         """Read and hash the lists that are files, for a preview.
-
-        Args:
-            sources: as the settings name them.
-            vocabulary: of the lexicon.
-            stop_words: that the policy keeps.
 
         Returns:
             (the lists; the settings of those that only a run can read: tables, and columns of its input).

@@ -541,7 +541,6 @@ class PublicNames:
     """The search for names as a provider of identifiers. The policy names it; its version is in the model's fingerprint.
 
     Attributes:
-        search: the treatment of the names.
         types: `person` and `location` of masked names; the kinds of parts if they have pseudonyms.
     """
 

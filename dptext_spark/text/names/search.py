@@ -292,12 +292,7 @@ class ListSources:
 
 
 def replaces_nothing(field: str, name: str) -> str:
-    """Return the disclosure's sentence on a list whose entries stay in clear.
-
-    Args:
-        field: the setting of the list.
-        name: of `REPLACING`.
-    """
+    """Return the disclosure's sentence on a list whose entries stay in clear."""
     return (
         f"{field}.{name}: not valid, because policy.keep replaces nothing. Choose {either(FIELDS)}. Lists of policy.mask "
         f"have {' and '.join(REPLACING)}."
