@@ -77,11 +77,7 @@ class SamplerGrid:
         return "compiling"
 
     def sampler(self, name: str, epsilon: float) -> Sampler:
-        """Return the sampler of a curve at an ε.
-
-        Raises:
-            SettingsError: a parameter does not fit the lexicon.
-        """
+        """Return the sampler of a curve at an ε; :class:`SettingsError`: a parameter does not fit the lexicon."""
         point = (name, epsilon)
         if point in self._together and self._drawn is not None:
             laws = list(self._together.values())

@@ -279,11 +279,7 @@ def _check(requirements: Sequence[WordRequirement], low: float, high: float, ste
 
 
 def check_range(low: float, high: float) -> None:
-    """Refuse an invalid range of ε.
-
-    Raises:
-        SettingsError: so.
-    """
+    """Refuse an invalid range of ε, by a :class:`SettingsError`."""
     if not (math.isfinite(high) and 0 < low < high):
         raise SettingsError(
             f"low, high: {low:g} and {high:g} are not valid. Use finite numbers with 0 < low < high."

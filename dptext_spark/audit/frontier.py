@@ -55,11 +55,7 @@ class Curve:
 
     @classmethod
     def of(cls, points: Sequence[Point], risk: str, utility: str) -> Curve:
-        """Take one risk and one utility of a mechanism's points.
-
-        Raises:
-            SettingsError: fewer than two points.
-        """
+        """Take one risk and one utility of a mechanism's points; :class:`SettingsError`: fewer than two points."""
         name = points[0].mechanism if points else "?"
         if len(points) < LEAST_POINTS:
             raise SettingsError(
@@ -291,7 +287,7 @@ class Text:
 def risks(
     sampler: Sampler, text: Text, *, few: int = FEW, draws: int = DRAWS, tries: int = TRIES
 ) -> tuple[dict[str, Estimate], Baselines]:
-    """Measure both risks.
+    """Measure both risks: (the risks by name, how they were found).
 
     Args:
         sampler: of any mechanism.
@@ -299,9 +295,6 @@ def risks(
         few: words that the adversary considers at most, where there is no other way.
         draws: of each word, where there is no law.
         tries: words drawn from the prior, where the attack on one word is estimated.
-
-    Returns:
-        (the risks by name, how they were found).
     """
     words = text.public.words
     prior = of_drawn(text.public.unigram[:words], text.drawable)

@@ -82,8 +82,7 @@ class AuditOptions:
         ),
     ] = None
     columns: Annotated[
-        Sequence[str],
-        Option("--columns", help="A text column; may be repeated. Default: from the settings."),
+        Sequence[str], Option("--columns", help="A text column; may be repeated. Default: from the settings.")
     ] = ()
     row_key: Annotated[
         str | None,
@@ -93,12 +92,10 @@ class AuditOptions:
     ] = None
     record_key: Annotated[str | None, Option(help="Source column whose equal values form one record.")] = None
     label: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Source column that a classifier should still predict."),
+        str | None, Option(metavar="COLUMN", help="Source column that a classifier should still predict.")
     ] = None
     attribute: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Source column that the text should not reveal."),
+        str | None, Option(metavar="COLUMN", help="Source column that the text should not reveal.")
     ] = None
     author: Annotated[
         str | None,
@@ -106,8 +103,7 @@ class AuditOptions:
     ] = None
     queries: int = MOST_QUERIES
     similarity: Annotated[
-        bool,
-        Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine. --label includes this."),
+        bool, Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine. --label includes this.")
     ] = False
     encoder: Annotated[
         str | None,
@@ -125,8 +121,7 @@ class AuditOptions:
     ] = None
     label_rows: int = MOST_LABEL_ROWS
     names: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Names, one a line: count those that the table still holds."),
+        str | None, Option(metavar="FILE", help="Names, one a line: count those that the table still holds.")
     ] = None
     internal: Annotated[
         bool,

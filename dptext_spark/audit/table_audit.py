@@ -52,16 +52,13 @@ class FoundNames(NamedTuple):
 
 
 def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
-    """Count the names of texts.
+    """Count the names of texts: each of `NAME_COUNTS`; words and names that could not be aligned are left out.
 
     Args:
         names: of the texts of the source.
         source: their words.
         aligned: bool[n], marks words that could be aligned with the table's.
         same: bool[n], marks words that are unchanged in the table.
-
-    Returns:
-        Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
     """
     parts = names.parts
     starts, ends, kinds, whole, rows = parts.T

@@ -311,15 +311,12 @@ TOO_FEW = "attacks: the attacked half of the sample holds fewer than two records
 
 
 def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Findings:
-    """Attack a sample.
+    """Attack a sample: return the figures and both attacks, and what is left out; or why there are none.
 
     Args:
         privatizer: the model.
         sample: a frame with `record` (bytes), `words` and `outputs` (int32) and `drawn` (bool) of each text, as bytes.
         level: at which draws are shared.
-
-    Returns:
-        The figures and both attacks, and what is left out; or why there are none.
     """
     names = np.array(sample["record"].tolist(), dtype=object)
     records = {name: number for number, name in enumerate(sorted(set(names)))}

@@ -86,15 +86,12 @@ class Outcomes:
 
 
 def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[F64, F64]:
-    """Bound the probabilities of events by how often they were seen (Clopper and Pearson 1934).
+    """Bound the probabilities of events by how often they were seen (Clopper and Pearson 1934): (lower, upper), float64[m] each.
 
     Args:
         counts: [m], each from 0 to `draws`.
         draws: how many independent draws there were.
         confidence: that both bounds hold for one event; (1 - confidence)/2 is spent on either side.
-
-    Returns:
-        (lower, upper), float64[m] each.
     """
     return clopper_pearson(counts, draws, (1.0 - confidence) / 2.0)
 
@@ -127,11 +124,7 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
 
 
 def blocks(
-    sampler: Sampler,
-    words: Ids,
-    draws: int = DRAWS,
-    most_bytes: int = MOST_BYTES,
-    subkey: bytes = SUBKEY,
+    sampler: Sampler, words: Ids, draws: int = DRAWS, most_bytes: int = MOST_BYTES, subkey: bytes = SUBKEY
 ) -> Iterator[Outcomes]:
     """Yield :func:`outcomes` of consecutive parts of `words`, each of which takes about `most_bytes` at most to make."""
     step = max(1, most_bytes // _bytes_a_word(sampler, draws))

@@ -611,11 +611,7 @@ def read_classifier(search: NameSearch) -> Classifier | None:
 
 
 def check_classifier(names: NameSearch, classifier: Classifier | None) -> None:
-    """Refuse a policy without the classifier that it names, or with that of another.
-
-    Raises:
-        SettingsError: such a policy.
-    """
+    """Refuse a policy without the classifier that it names, or with that of another, by a :class:`SettingsError`."""
     search = None if classifier is None else classifier.search
     if search != (names if names.classifies else None):
         raise SettingsError(

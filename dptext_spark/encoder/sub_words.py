@@ -52,11 +52,7 @@ class Tokenizer:
     """
 
     def __init__(self, text: str, field: str = "encoder") -> None:
-        """Read it from its JSON.
-
-        Raises:
-            DataError: it cannot be read, or a special token is missing.
-        """
+        """Read it from its JSON; :class:`DataError`: it cannot be read, or a special token is missing."""
         from tokenizers import Tokenizer as Library
 
         try:

@@ -263,11 +263,7 @@ def require_encoders(encoder: str | None, masked_model: str | None) -> None:
 
 
 def read_json(file: Path, field: str = "encoder") -> dict[str, Any]:
-    """Read a JSON file of an encoder, which messages call `field`.
-
-    Raises:
-        DataError: it is no JSON object.
-    """
+    """Read a JSON file of an encoder, which messages call `field`; :class:`DataError`: it is no JSON object."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -387,11 +383,7 @@ class EncoderModel:
         return model
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the arrays into a new folder, atomically.
-
-        Raises:
-            SettingsError: the folder is not empty.
-        """
+        """Write the arrays into a new folder, atomically; :class:`SettingsError`: the folder is not empty."""
         target = Path(folder)
         require_empty("encoder", target)
         target.parent.mkdir(parents=True, exist_ok=True)

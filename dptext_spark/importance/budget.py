@@ -102,11 +102,7 @@ class BudgetSelector(Levels):
     further: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
-        """Compare the compiled laws with the allotted ones.
-
-        Raises:
-            SettingsError: another number of samplers.
-        """
+        """Compare the compiled laws with the allotted ones; :class:`SettingsError`: another number of samplers."""
         if len(self.further) != len(self.most) - 1:
             raise SettingsError(
                 f"budget: {len(self.most)} laws do not fit {len(self.further) + 1} samplers. Give one sampler for each law."
@@ -123,11 +119,7 @@ class BudgetSelector(Levels):
         return int(self.most[-1])
 
     def check(self, consistency: str) -> None:
-        """Refuse a level of consistency at which records have no ε of their own.
-
-        Raises:
-            SettingsError: dataset level.
-        """
+        """Refuse a level of consistency at which records have no ε of their own; :class:`SettingsError`: dataset level."""
         check_level(consistency)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -182,11 +174,7 @@ class BudgetSelector(Levels):
 
 
 def check_level(consistency: str) -> None:
-    """Refuse a level of consistency at which records have no ε of their own.
-
-    Raises:
-        SettingsError: dataset level.
-    """
+    """Refuse a level of consistency at which records have no ε of their own; :class:`SettingsError`: dataset level."""
     if consistency == "dataset":
         raise SettingsError(
             "consistency: 'dataset' is not valid with a budget: all records share its draws, so that a record has no ε of "
@@ -233,16 +221,10 @@ def check_whole_records(row_key: str | None, record_key: str | None) -> None:
 
 @compiled
 def _allot(codes: Any, bounds: Any, most: Any, distinct: bool, seen: Any, turn: Any, levels: Any) -> None:
-    """Fill the level of each word: that of its record; `BEYOND` for those beyond the last of `most`.
+    """Fill the level of each word, uint8[n]: that of its record; `BEYOND` for those beyond the last of `most`.
 
-    Args:
-        codes: int32[n], lexicon ids; below 0: not drawn.
-        bounds: int64[records + 1].
-        most: int64[laws], rising.
-        distinct: whether equal words of a record count once.
-        seen: int64[V], zeros; int64[0] where they count each.
-        turn: the same, filled with when a word came first.
-        levels: uint8[n].
+    `codes` int32[n] are lexicon ids, below 0 where not drawn. `distinct`: equal words of a record count once; then `seen`
+    int64[V] are zeros, and `turn` is filled with when a word came first. Else both are empty.
     """
     laws = most.shape[0]
     for record in range(bounds.shape[0] - 1):

@@ -387,11 +387,7 @@ def common_unit(guarantees: Sequence[Guarantee]) -> Units:
 
 
 def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[Guarantee]) -> None:
-    """Refuse levels with different distances between words: their values of ε are not comparable.
-
-    Raises:
-        SettingsError: naming the level.
-    """
+    """Refuse levels with different distances between words, by a :class:`SettingsError`: their values of ε are not comparable."""
     first = _geometry(mechanisms[0])
     for number, (mechanism, promised) in enumerate(zip(mechanisms, guarantees, strict=True)):
         if promised.adds_up or promised.metric == "euclidean":

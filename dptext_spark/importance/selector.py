@@ -353,11 +353,7 @@ class Selector(Levels):
         return isinstance(self.provider, ColumnWeights)
 
     def check(self, consistency: str) -> None:
-        """Refuse a level of consistency that does not agree with the strategy.
-
-        Raises:
-            SettingsError: such a level.
-        """
+        """Refuse a level of consistency that does not agree with the strategy, by a :class:`SettingsError`."""
         agree(self.selection.strategy, consistency)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -276,14 +276,11 @@ def _producible(data: Any, offsets: Any, whitespace: bool, stage: Any, classes: 
 
 
 def producible(words: pa.Array, tokenizer: Tokenizer = "words") -> Bools:
-    """Return, for each entry of a lexicon, whether the tokenizer can ever look it up.
+    """Return, for each entry of a lexicon, whether the tokenizer can ever look it up: bool[n].
 
     Args:
         words: string[n]; no NULLs.
         tokenizer: `words` (a maximal run of letters) or `whitespace` (anything between spaces).
-
-    Returns:
-        bool[n].
 
     Raises:
         SettingsError: an unknown tokenizer.

@@ -143,11 +143,7 @@ class PairModel(ReadOnlyArrays):
     base: U32
 
     def __post_init__(self) -> None:
-        """Check that the arrays fit each other.
-
-        Raises:
-            DataError: they do not, or a weight is out of its range.
-        """
+        """Check that the arrays fit each other; :class:`DataError`: they do not, or a weight is out of its range."""
         super().__post_init__()
         kinds = (np.int64, np.int32, np.uint32, np.uint32, np.uint32)
         for entry, kind in zip(fields(self), kinds, strict=True):
@@ -193,14 +189,11 @@ class PairModel(ReadOnlyArrays):
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def weights(self, contexts: Ids, words: Ids) -> U32:
-        """Return b(u|h), elementwise.
+        """Return b(u|h), elementwise: uint32[n], 1 or more and below 2^28.
 
         Args:
             contexts: int32[n]; a number outside 0 to H - 1 means no known word.
             words: int32[n], from 0 to V - 1.
-
-        Returns:
-            uint32[n], 1 or more and below 2^28.
 
         Raises:
             DataError: a word out of its range.

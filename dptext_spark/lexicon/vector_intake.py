@@ -37,11 +37,7 @@ class ByteSource:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file.
-
-        Raises:
-            DataError: there is no such file, or it cannot be read.
-        """
+        """Open the file; :class:`DataError`: there is no such file, or it cannot be read."""
         with file_errors("vectors", path):
             self._file = path.open("rb")
         self.path = path

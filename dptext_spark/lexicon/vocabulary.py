@@ -137,21 +137,13 @@ class Vocabulary:
         return self._strings
 
     def word(self, index: int) -> str:
-        """Return the word with id `index`.
-
-        Raises:
-            IndexError: no such id (negative ones included).
-        """
+        """Return the word with id `index`; :class:`IndexError`: no such id (negative ones included)."""
         if not 0 <= index < len(self):
             raise IndexError(f"word id {index} is not valid. Choose 0 to {len(self) - 1}")
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
 
     def words(self, ids: I32) -> pa.StringArray:
-        """Return string[n] for int32[n] ids.
-
-        Raises:
-            IndexError: an id outside 0 to V-1.
-        """
+        """Return string[n] for int32[n] ids; :class:`IndexError`: an id outside 0 to V-1."""
         try:
             return self._strings.take(pa.array(np.asarray(ids), pa.int32()))
         except pa.ArrowIndexError as reason:

@@ -248,16 +248,13 @@ class Sampler(ReadOnlyArrays, ABC):
         return sampler
 
     def sample_after(self, ids: Ids, before: Ids, draws: Draws) -> Ids:
-        """Draw one output for each input, in order, where draws depend on the word before.
+        """Draw one output for each input, in order, where draws depend on the word before: int32[n].
 
         Args:
             ids: int32[n].
             before: int32[n], the word released before each: a number of the word table, `NO_WORD`, or `PREVIOUS`, the output of
                 the draw before it in this array.
             draws: draw i reads only number i.
-
-        Returns:
-            int32[n].
         """
         return self.sample(ids, draws)
 

@@ -278,21 +278,12 @@ def _walk(
     flat: Any, size: Int, lengths: Any, error: float, pool: Any, row_of: Any, near: Any, score: Any, visited: Any,
     order: Any, done: Int, stop: Int,
 ) -> None:  # fmt: skip
-    """Fill order[done:stop], beginning at order[done - 1].
+    """Fill order[done:stop] of int32[V], beginning at order[done - 1].
 
-    Args:
-        flat: float32[V * d].
-        size: d.
-        lengths: float64[V], of the vectors.
-        error: the relative error of `score`.
-        pool: int32[p], the words not yet visited, and the one to begin at.
-        row_of: int32[V], where a word of the pool stands in it.
-        near: int32[p, k], neighbours within the pool.
-        score: float32[p, k], their squared distances; no word outside has a lower one than the last.
-        visited: bool[V]; kept up to date.
-        order: int32[V], the list.
-        done: how many words it holds.
-        stop: how many it shall hold.
+    `error` is the relative error of `score` float32[p, k], the squared distances of `near` int32[p, k], neighbours within the
+    pool. No word outside has a lower one than the last. `pool` int32[p] are the words not yet visited, and the one to begin at;
+    `row_of` int32[V] is where a word stands in it. `flat` is float32[V * d], `lengths` float64[V]; `visited` bool[V] is kept up
+    to date.
     """
     left = pool.copy()  # those not yet visited, in any order
     place = row_of.copy()
@@ -376,10 +367,7 @@ class Diffractor(Remappable):
     form: Form = choice(Form, "geometric", "Law along a list; TEM at ε is close to geometric at ε/2.")
     lists: int = integer(1, "Lists for each embedding; each begins at another word.", least=1, most=MAX_LISTS)
     list_seed: int = integer(
-        0,
-        "Seed of the words at which lists begin; public, and shown in the summary.",
-        least=0,
-        most=MAX_SEED,
+        0, "Seed of the words at which lists begin; public, and shown in the summary.", least=0, most=MAX_SEED
     )
     preset: Preset = choice(
         Preset,
@@ -388,10 +376,7 @@ class Diffractor(Remappable):
         "embedding. `lexicon.more` names the further embeddings.",
     )
     beta: float = number(
-        0.001,
-        "β of TEM: the greatest share of draws farther away than the formula's γ.",
-        above=0,
-        below=1,
+        0.001, "β of TEM: the greatest share of draws farther away than the formula's γ.", above=0, below=1
     )
     calibration: Calibration = calibration_choice()
     remap: Remap = remap_choice()

@@ -85,18 +85,9 @@ def _search(
 ) -> None:  # fmt: skip
     """Score the pairs whose bound reaches the best score so far.
 
-    Args:
-        bounds: float32[n, m] of queries first..first + n and some points; of no columns where all are scored.
-        first: the first query.
-        queries: float64[q * d], flat.
-        size: d.
-        vectors: float64[V * d], flat.
-        bias: float64[V].
-        allowed: int32[m], the ids of the points.
-        margin: float64[q], what rounding may take from a bound.
-        best: float64[q], the best score so far.
-        who: int32[q], its point; -1 where there is none.
-        second: float64[q], the best score of another point.
+    `bounds` is float32[n, m] of queries first..first + n and the points `allowed` int32[m]; of no columns where all are scored.
+    `queries` float64[q * d] and `vectors` float64[V * d] are flat. `margin` float64[q] is what rounding may take from a bound.
+    `best`, `who` (its point, -1 for none) and `second`, the best score of another point, are of each query so far.
     """
     points, every = allowed.shape[0], bounds.shape[1] == 0
     for row in range(bounds.shape[0]):

@@ -300,7 +300,7 @@ def distant_pairs(vectors: Vectors, count: int) -> list[tuple[int, int]]:
 
 
 def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> I64:
-    """Return the rank of each word among all words by distance from another, ties by id; the nearest has rank 1.
+    """Return the rank of each word among all words by distance from another, ties by id; the nearest has rank 1: int64[m].
 
     Float32 scores decide where their largest error (see :mod:`dptext_spark.lexicon.neighbors`) leaves no doubt; else distances in
     the fixed order do. The answer does not depend on the processor.
@@ -309,9 +309,6 @@ def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> I64:
         vectors: float32[V, d], C order, finite.
         words: int32[m], the words that are ranked.
         seen_from: int32[m], the word from which each is ranked.
-
-    Returns:
-        int64[m].
     """
     length = _lengths_from(vectors, np.zeros(vectors.shape[1]))
     out = np.empty(len(words), np.int64)

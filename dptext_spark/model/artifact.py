@@ -84,11 +84,7 @@ class SamplerRecord(Record):
 
     @classmethod
     def of_sampler(cls, sampler: Sampler) -> SamplerRecord:
-        """Describe a sampler.
-
-        Raises:
-            SettingsError: no mechanism compiles to one of its class.
-        """
+        """Describe a sampler; :class:`SettingsError`: no mechanism compiles to one of its class."""
         drawn = sampler.before
         if drawn is not None:
             before = cls.of_sampler(drawn)
@@ -470,10 +466,7 @@ def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataErr
 def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
     """Return a readable file of an artifact: a pipe would wait for ever, and a link may lead anywhere.
 
-    Args:
-        folder: the artifact.
-        name: of the file.
-        inside: whether a link must stay within the folder; Spark decides the place of shipped files.
+    With `inside` a link must stay within the folder; Spark decides the place of shipped files.
 
     Raises:
         OSError: there is none, or it is no file of this folder.
@@ -487,11 +480,7 @@ def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
 
 
 def _content(file: Path) -> str:
-    """Return the text of a manifest.
-
-    Raises:
-        OSError: it is longer than any that is written.
-    """
+    """Return the text of a manifest; :class:`OSError`: it is longer than any that is written."""
     with file.open(encoding="utf-8") as stream:
         text = stream.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:

@@ -119,13 +119,7 @@ def _compiled(
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(other.guarantee for other in further)])
     privatizer = Privatizer(
-        shared[0],
-        sampler,
-        policy,
-        consistency,
-        providers=providers,
-        classifier=classifier,
-        imported=imported,
+        shared[0], sampler, policy, consistency, providers=providers, classifier=classifier, imported=imported
     )
     if importance is None:
         return privatizer

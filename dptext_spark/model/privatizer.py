@@ -188,9 +188,7 @@ class Privatizer:
         after = self._drawn_once(SHOWN)
         if after is None:
             return table(
-                "Privatizer",
-                rows,
-                note="No example: the drawn words depend on a run's texts or weights.",
+                "Privatizer", rows, note="No example: the drawn words depend on a run's texts or weights."
             )
         note = "One draw of a public sentence, under a fresh key that is discarded."
         return table("Privatizer", rows, pair=(SHOWN, after), note=note)

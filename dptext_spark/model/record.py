@@ -455,11 +455,7 @@ def _bound(made: Privatizer, budget: Budget) -> Callable[[int], RecordBound | No
 
 
 def _require_figure(account: RecordAccount) -> None:
-    """Refuse a law by which no record has an ε.
-
-    Raises:
-        SettingsError: with the reason.
-    """
+    """Refuse a law by which no record has an ε, by a :class:`SettingsError`."""
     if account.why:
         raise SettingsError(
             f"budget: not valid with a mechanism without ε of a record. {account.why} Choose a mechanism with an ε that "

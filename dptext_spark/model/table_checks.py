@@ -259,11 +259,7 @@ def check_keys_there(schema: Struct, row_key: str | None, record_key: str | None
 
 
 def check_key_kind(field: str, name: str, kind: Kind) -> None:
-    """Refuse a key of a type that cannot distinguish rows, or not reliably.
-
-    Raises:
-        SettingsError: naming the valid types.
-    """
+    """Refuse a key of a type that cannot distinguish rows, or not reliably; :class:`SettingsError`: naming the valid types."""
     if not isinstance(kind, Plain) or not _KEY.fullmatch(kind.name):
         raise SettingsError(
             f"{field}: column {name!r} is of type {kind}. Choose an integer, string, binary, decimal, date or timestamp "

@@ -124,11 +124,7 @@ class Engine:
     _longest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Note the longest output word.
-
-        Raises:
-            ValueError: a remap of other words.
-        """
+        """Note the longest output word; :class:`ValueError`: a remap of other words."""
         size = int(self.table.size[0])
         if self.remap is not None and len(self.remap) != size:
             raise ValueError(f"remap: {len(self.remap)} words do not fit the {size} of the table")

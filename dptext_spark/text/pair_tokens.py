@@ -181,14 +181,7 @@ def _place_end(
 
 @compiled
 def _continues(
-    data: Any,
-    code: Int,
-    stop: Int,
-    following: Int,
-    start: Int,
-    whitespace: bool,
-    stage: Any,
-    classes: Any,
+    data: Any, code: Int, stop: Int, following: Int, start: Int, whitespace: bool, stage: Any, classes: Any
 ) -> bool:
     """Check that the outputs of two tokens merge: parts of a long number, or words with a joiner or nothing between.
 

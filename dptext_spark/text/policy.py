@@ -62,11 +62,7 @@ class Identifiers:
     languages: tuple[Language, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check every action.
-
-        Raises:
-            SettingsError: values are not valid; a line for each.
-        """
+        """Check every action; else a :class:`SettingsError`."""
         if isinstance(self.languages, list):
             object.__setattr__(self, IN_LANGUAGES, tuple(self.languages))
         problems = [*problems_of(self, FIELD)]

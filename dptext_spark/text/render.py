@@ -58,7 +58,7 @@ def assign_blocks(
     blocks: Any,
     others: Any,
 ) -> tuple[Int, Int]:
-    """Fill the block of each draw (concepts/mechanisms, Draws).
+    """Fill the block of each draw (concepts/mechanisms, Draws); return (number of known words, of others).
 
     A block is identity XOR content. The identity is nothing, the row's or the record's, by `level`. The content is the word:
     its id, or a keyed hash of 122 bits for an unknown word or number. At token level the byte position in the row is added.
@@ -74,9 +74,6 @@ def assign_blocks(
         ids: int32[n], filled with the known words.
         blocks: uint64[n, 2], filled for the known words.
         others: uint64[n, 2], filled for unknown words and numbers that are drawn.
-
-    Returns:
-        (number of known words, number of others).
     """
     known, other = 0, 0
     for i in range(n):
@@ -208,7 +205,7 @@ def rebuild(
     remap: Any, table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
     carried: Any, out: Any, at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
-    """Write strips r0..r1 to `out`.
+    """Write strips r0..r1 to `out`; return where the last one ends.
 
     Args:
         data: uint8[...], the batch, padded.
@@ -234,9 +231,6 @@ def rebuild(
         out: uint8[...], with room for the strips and `SLACK` more.
         at: where to begin.
         out_bounds: int64[strips + 1], filled for r0 + 1..r1.
-
-    Returns:
-        Where the last strip ends.
     """
     word_bytes, offsets, outputs = table
     stage, classes, upper, zeros = chars[0], chars[1], chars[3], chars[4]

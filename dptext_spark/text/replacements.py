@@ -146,7 +146,7 @@ def _choose(draws: Any, kinds: Any, cases: Any, sizes: Any, chosen: Any) -> None
 def pseudonyms(
     data: U8, places: tuple[I64, I64, I64], kinds: I64, identity: U64 | None, placed: bool, keyed: KeyedNames
 ) -> tuple[U8, I64]:
-    """Make pseudonyms.
+    """Make pseudonyms: (text uint8[...], bounds int64[n + 1]); pseudonym k is text[bounds[k]:bounds[k + 1]].
 
     Args:
         data: uint8[...], the bytes of the texts.
@@ -155,9 +155,6 @@ def pseudonyms(
         identity: uint64[n, 2], of the row or the record of each; None where equal names of the dataset have one pseudonym.
         placed: whether a draw's block holds the position in the text.
         keyed: the draws.
-
-    Returns:
-        (text uint8[...], bounds int64[n + 1]): pseudonym k is text[bounds[k]:bounds[k + 1]].
     """
     begins, starts, ends = places
     chars = tables()

@@ -212,7 +212,7 @@ def words_before(
     data: Any, texts: Any, rows: Any, tokens: Any, n: Int, other_draws: Any, table: Any, chars: Any, spaced: bool,
     state: Any, before: Any,
 ) -> Int:  # fmt: skip
-    """Fill the word that is released before each known word that is drawn.
+    """Fill the word that is released before each known word that is drawn; return how many known words there are.
 
     Args:
         data: uint8[...], the batch, padded.
@@ -227,9 +227,6 @@ def words_before(
         state: int64[3], carried from block to block: a text (-1 before the first), where its last listed token ends, and the
             word before that place: a number of the word table, `NO_WORD`, or `PREVIOUS`, the last known word that is drawn.
         before: int32[known], filled: numbers of the word table, `NO_WORD`, or `PREVIOUS`.
-
-    Returns:
-        The number of known words.
     """
     form = np.zeros(4 * LONGEST + 16, np.uint8)
     words = np.uint64(table[6])

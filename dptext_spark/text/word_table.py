@@ -384,14 +384,9 @@ def _follow(
 ) -> tuple[Int, Int]:
     """Take in how a released word is written; return `told` and `pending` as they are after it.
 
-    Args:
-        tokens: int64[n, 4]; where the word is listed, it is tokens[kept].
-        kept: how many tokens are listed before it.
-        place: its last column.
-        near: whether it begins in the `OPENING` of its text.
-        listed: whether it is.
-        told: whether the last word of two letters or more in the text is UPPER, `_UNTOLD` where there was none.
-        pending: the number of the first single capital that waits for one, -1 where none does.
+    Where the word is listed, it is tokens[kept], and `place` its last column. `near`: it begins in the `OPENING` of its text.
+    `told`: whether the last word of two letters or more in the text is UPPER, `_UNTOLD` where there was none. `pending` is the
+    number of the first single capital that waits for one, -1 where none does.
     """
     case = (place >> 40) & 3
     if place & _FEW == 0:

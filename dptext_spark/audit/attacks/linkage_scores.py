@@ -221,19 +221,10 @@ def _score(
 ) -> float:  # fmt: skip
     """Return log P(row t of the release | row s of the source); `back`: minus the logarithm of the release's own probability.
 
-    Args:
-        source: with the row s.
-        s: the row.
-        output: with the row t.
-        t: the row, of the same shape.
-        keys: int64, of each released word in a short law.
-        law: a short law.
-        table: float64[k, V], of a long one: each row is an output's over all words, or with `back` a word's over all outputs.
-        slots: int64[V], the row of each output or word.
-        mode: 0 short, 1 long.
-        back: see above.
-        room: int64[>= words of row s], scratch.
-        uniform: float64[V], the score of each output of an unknown word that is drawn.
+    Both rows have one shape. `mode` is 0 for a short law, by the `keys` int64 of released words, and 1 for a long one. Each row
+    of its `table` float64[k, V] is an output's over all words, or with `back` a word's over all outputs; `slots` int64[V] says
+    which. `room` int64[>= words of row s] is scratch. `uniform` float64[V] is the score of each output of an unknown word that
+    is drawn.
     """
     total: float = 0.0
     base = source.starts[source.pieces[s]]

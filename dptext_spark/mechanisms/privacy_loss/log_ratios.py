@@ -89,14 +89,9 @@ def _bounded(logs: Any, found: Any) -> None:
 
 @compiled
 def _divergences(logs: Any, probability: Any, octaves: Int, base: Any, sums: Any) -> None:
-    """Raise the sums Σ p·e^((α-1)ρ) to those of the ordered pairs of rows.
+    """Raise the sums Σ p·e^((α-1)ρ), float64[octaves · b], to those of the ordered pairs of rows.
 
-    Args:
-        logs: float64[n, K], ln p.
-        probability: float64[n, K].
-        octaves: how often the orders of `base` are doubled.
-        base: float64[b], the least orders α - 1.
-        sums: float64[octaves · b].
+    `logs` is float64[n, K], ln p. `base` float64[b] are the least orders α - 1, doubled `octaves` times.
     """
     (rows, width), orders = logs.shape, base.shape[0]
     total = np.empty(orders * octaves)
@@ -220,12 +215,8 @@ NEAR = 8  # in these units: four logarithms are rounded, and compared with four 
 def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tuple[Int, Int, Int, Int]:
     """Return (w, w', u1, u2) of the largest range over the pairs within groups; w is -1 if there is no pair.
 
-    Args:
-        logs: int32[V, k], ln f in fixed point.
-        factor: uint32[V, k].
-        words: int32[V], by group.
-        starts: int64[g + 1], the words of each group.
-        counts: int32[V], how many outputs each word has.
+    `logs` int32[V, k] are ln f in fixed point. `words` int32[V] are by group, from `starts` int64[g + 1] on; `counts` their
+    outputs.
     """
     best, ratio = np.int64(-1), -1.0
     widest = (np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1))

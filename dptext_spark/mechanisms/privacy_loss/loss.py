@@ -86,15 +86,12 @@ class Loss:
 
 
 def clopper_pearson(counts: npt.ArrayLike, draws: int, alpha: float) -> tuple[F64, F64]:
-    """Bound the probabilities of events (Clopper and Pearson 1934).
+    """Bound the probabilities of events (Clopper and Pearson 1934): (lower, upper), float64[m] each.
 
     Args:
         counts: [m], how often each was seen, from 0 to `draws`.
         draws: how many independent draws there were.
         alpha: the probability that one of the two bounds is wrong, for each of them.
-
-    Returns:
-        (lower, upper), float64[m] each.
     """
     distinct, where = np.unique(np.asarray(counts, np.float64), return_inverse=True)
     # The ends are put in afterwards: the inverse has no value there.

@@ -208,11 +208,7 @@ class ExponentialSampler(Sampler):
         )
 
     def rows_of(self, ids: Ids) -> Ids:
-        """Return the rows of `cells` for some words.
-
-        Raises:
-            ValueError: a word has none.
-        """
+        """Return the rows of `cells` for some words; :class:`ValueError`: a word has none."""
         if self.place is None:
             return ids
         rows = self.place[ids]

@@ -70,7 +70,7 @@ def _accepts(tail: Any, word: Int, output: Int) -> Any:
 
 @compiled
 def propose(tail: Tail, ids: Any, waiting: Any, numbers: Any, turn: Int, out: Any) -> Any:
-    """Propose an output for each draw that waits, and move those that wait still to the front.
+    """Propose an output for each draw that waits, move those that wait still to the front, and return how many.
 
     Args:
         tail: of the sampler.
@@ -79,9 +79,6 @@ def propose(tail: Tail, ids: Any, waiting: Any, numbers: Any, turn: Int, out: An
         numbers: uint64[p, 2]: the proposal, and whether it is accepted.
         turn: the number of the round.
         out: int32[n], filled where a draw is done.
-
-    Returns:
-        How many wait still.
     """
     n, left = np.uint64(tail.outputs.shape[0]), 0
     for i in range(waiting.shape[0]):
@@ -293,12 +290,9 @@ def compile_rows(
 
 @compiled
 def _order(away: Any, near: Any, best: Any) -> None:
-    """Find the nearest outputs of some words, and take the roots of their squared distances.
+    """Find the nearest outputs of some words, and take the roots of their squared distances float64[w, n] (-1: the word itself).
 
-    Args:
-        away: float64[w, n], squared distances, -1 for the word itself; distances afterwards.
-        near: int64[w, head], filled in no order.
-        best: int64[w], filled with the place of the nearest of all in `near`.
+    Fills `near` int64[w, head], in no order, and `best` int64[w], the place of the nearest of all in it.
     """
     n, head = away.shape[1], near.shape[1]
     spare, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)

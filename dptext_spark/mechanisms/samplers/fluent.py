@@ -160,15 +160,9 @@ def _remainder(total: Int) -> Int:
 
 @compiled
 def _by_depth(before: Any, order: Any, ends: Any) -> Int:
-    """List draws so that each comes after the one it depends on. Independent draws are side by side.
+    """List draws so that each comes after the one it depends on: those before[i] is `PREVIOUS` for. Return the number of waves.
 
-    Args:
-        before: int32[n]; a draw depends on the one before it where this is `PREVIOUS`.
-        order: int32[n], filled.
-        ends: int64[n + 2] of zeros; waves are order[ends[d]:ends[d + 1]].
-
-    Returns:
-        The number of waves.
+    Wave d, of independent draws, is order[ends[d]:ends[d + 1]]; `ends` are int64[n + 2] of zeros before.
     """
     n = before.shape[0]
     depth = np.zeros(n, np.int32)
@@ -319,17 +313,9 @@ def _average(tables: Tables, words: Any, contexts: Any, shares: Any, out: Any) -
 def _inputs(
     tables: Tables, rows: Any, starts: Any, outputs: Any, before: Any, ends: Any, words: Any, shares: Any
 ) -> None:
-    """Fill P(output | word, before) of every word that can give an output.
+    """Fill P(output | word, before) of every word that can give an output: `words` and `shares`, output i from ends[i] on.
 
-    Args:
-        tables: of the sampler.
-        rows: int32[m], the words that can give each output: rows[starts[u]:starts[u + 1]].
-        starts: int64[V + 1].
-        outputs: int32[n].
-        before: int32[n].
-        ends: int64[n + 1], where the words of each output begin in the next two.
-        words: filled.
-        shares: filled.
+    The words that can give output u are rows[starts[u]:starts[u + 1]].
     """
     sums = np.zeros(tables.sets.shape[1], np.uint64)
     for i in range(outputs.shape[0]):

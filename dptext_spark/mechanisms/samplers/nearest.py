@@ -106,21 +106,10 @@ def _scan(
 ) -> None:  # fmt: skip
     """Note a block's words that can be among the best for each of some queries.
 
-    Args:
-        products: float32[m, w], the inner products of the queries with the words.
-        rows: int64[m], which queries.
-        ids: int32[w], which words.
-        errors: float64[m], how far a float32 score of this block can be from the float64 one.
-        wanted: 1 or 2, how many of the best are looked for.
-        size: d.
-        queries: float64[n * d].
-        words: float32[V * d].
-        halves: float64[V].
-        narrow: float32[w], the halves of these words.
-        found: int32[n, SLOTS], the words noted so far.
-        most: float64[n, SLOTS], the most that the float64 score of each can be.
-        count: int32[n], how many.
-        bars: float64[n, 2], what the best and the second best score reach at least.
+    `products` float32[m, w] are of the queries `rows` int64[m] with the words `ids` int32[w]. `errors` float64[m] is how far a
+    float32 score of this block can be from the float64 one. `wanted` is 1 or 2, how many of the best are looked for. `narrow`
+    are the `halves` of these words in float32. `found` and `most` [n, SLOTS] are the `count` words noted so far and the most
+    that their float64 score can be; `bars` float64[n, 2] what the best and the second best score reach at least.
     """
     width = products.shape[1]
     for row in range(products.shape[0]):

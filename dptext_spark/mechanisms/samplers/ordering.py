@@ -126,16 +126,7 @@ def _count(
 ) -> None:
     """Add to out uint64[V] how many 63-bit numbers draw each word.
 
-    Args:
-        place: int32[V, L].
-        order: int32[L, V].
-        edges: uint64[2V].
-        start: uint64[V].
-        width: uint64[V].
-        first: uint64[L + 1], l·2^63/L rounded down, 2^63 for l = L.
-        rest: uint64[L + 1], l·2^64 - 2L·first.
-        word: the input.
-        out: uint64[V].
+    `first` uint64[L + 1] is l·2^63/L rounded down, 2^63 for l = L; `rest` is l·2^64 - 2L·first. The others are the sampler's.
     """
     words, lists = place.shape
     for chosen in range(lists):

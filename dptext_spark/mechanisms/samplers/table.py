@@ -127,16 +127,9 @@ def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
 
 @compiled
 def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any, out_weight: Any) -> None:
-    """Add up the weights of outputs that get one name, row by row.
+    """Add up the weights of outputs that get one name by `table` int32[V], row by row.
 
-    Args:
-        starts: int64[n + 1].
-        ids: int32[m].
-        weight: uint64[m].
-        table: int32[V].
-        at: int64[n + 1], filled with where rows begin.
-        out_ids: int32[m], filled; ascending within a row.
-        out_weight: uint64[m], filled.
+    Fills `at` int64[n + 1], where rows begin, `out_ids` int32[m], ascending within a row, and `out_weight` uint64[m].
     """
     words = table.shape[0]
     total, outputs = np.zeros(words, np.uint64), np.empty(words, np.int32)

@@ -182,7 +182,7 @@ def _digits(
 
 @compiled
 def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> Int:
-    """Find the windows of a batch.
+    """Find the windows of a batch; return how many: if it is above n, only the first n were noted.
 
     Args:
         data: uint8[...], the bytes, padded by 8 or more.
@@ -191,9 +191,6 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
         shapes: of :func:`~dptext_spark.text.identifiers.skeletons.shapes`.
         found: int64[n, 5], filled with (kind, row, start, end, reach). A window has `CONTEXT` characters behind its
             subject. `reach` is where digits end, and where an address on the web must have ended.
-
-    Returns:
-        Number of windows; if it is above n, only the first n were noted.
     """
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):

@@ -126,11 +126,7 @@ def _whole(values: Sequence[int] | I64) -> I64:
 
 
 def check_providers(providers: Sequence[Provider], reserved: Sequence[str], field: str = "providers") -> None:
-    """Refuse providers without a name or with types that cannot be in a placeholder.
-
-    Raises:
-        SettingsError: the provider and its fault.
-    """
+    """Refuse providers without a name or with types that cannot be in a placeholder, by a :class:`SettingsError`."""
     for provider in providers:
         if not isinstance(provider, Provider) or not provider.name:
             raise SettingsError(f"{field}: a provider needs a name, types, and a method find(texts).")
@@ -310,19 +306,11 @@ class ImportedProvider:
         return self.record.types
 
     def require(self) -> Provider:
-        """Return the object, imported here if it was not yet.
-
-        Raises:
-            ProviderImportError: it cannot be imported.
-        """
+        """Return the object, imported here if it was not yet; :class:`ProviderImportError`: it cannot be imported."""
         return _load(self.record.path, self.number)[0]
 
     def find(self, texts: pa.Array) -> TypedSpans:
-        """Return its spans.
-
-        Raises:
-            ProviderError: it failed, or wants to keep something in clear.
-        """
+        """Return its spans; :class:`ProviderError`: it failed, or wants to keep something in clear."""
         provider = self.require()
         try:
             spans = provider.find(texts)
@@ -338,11 +326,7 @@ class ImportedProvider:
         return spans
 
     def try_out(self) -> None:
-        """Ask it about texts that are no secret.
-
-        Raises:
-            SettingsError: it fails, or returns invalid spans.
-        """
+        """Ask it about texts that are no secret; :class:`SettingsError`: it fails, or returns invalid spans."""
         texts = pa.array(_TRIED, pa.string())
         try:
             provided(self, self.number, *padded(texts), texts)
@@ -412,11 +396,7 @@ def require_named(given: Sequence[str], named: Sequence[str], place: str) -> Non
 
 
 def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -> None:
-    """Refuse a policy without the providers that it names, or with others.
-
-    Raises:
-        SettingsError: such a policy.
-    """
+    """Refuse a policy without the providers that it names, or with others, by a :class:`SettingsError`."""
     own_paths = tuple(provider.record.path for provider in imported)
     if own_paths != tuple(paths):
         raise SettingsError(
@@ -426,11 +406,7 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
 
 
 def _load(path: str, number: int) -> tuple[Provider, ProviderRecord]:
-    """Return a provider and its own description.
-
-    Raises:
-        ProviderImportError: it cannot be imported or made, or is none.
-    """
+    """Return a provider and its own description; :class:`ProviderImportError`: it cannot be imported or made, or is none."""
     try:
         return _imported(path)
     except _NoProviderError as error:

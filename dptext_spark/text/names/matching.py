@@ -158,16 +158,10 @@ def _read_name(
 
 @compiled
 def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned: Any, found: Any) -> Int:
-    """Split names into parts; return the number of parts. See :func:`parts_of_listed`.
+    """Split names into parts as :func:`parts_of_listed` does; return the number of parts.
 
-    Args:
-        data: uint8[...], the bytes of the texts, padded.
-        entries: int64[n, 4]: where the text of each begins, where the name does, where it ends; its kind.
-        lists: (cells uint64[2^m], folding) of the public lists.
-        letters: (stage, classes, lower, upper) of the character tables.
-        words: int64[w, 5], work space, and `turned` likewise.
-        turned: int64[w, 5].
-        found: int64[m, 5], filled: (begin, end, kind, name) and no more; it has room for all words.
+    `entries` int64[n, 4] are where the text of each begins, where the name does, where it ends, and its kind. `words` int64[w,
+    5] and `turned` are work space. Fills (begin, end, kind, name) of `found` int64[m, 5]; it has room for all words.
     """
     form, m = np.zeros(FORM, np.uint8), np.int64(0)
     chars = (letters[0], letters[1])
@@ -236,19 +230,10 @@ _NO_ROOT = np.uint64(0)  # what the hashes of the lists of all rows begin with
 def _longest(
     data: Any, word: Any, end: Int, root: Int, cells: Any, letters: Any, form: Any
 ) -> tuple[Int, Int, Int]:
-    """Follow the entries that begin with a word.
+    """Follow the entries that begin with a word: (end, list, where to go on behind it) of the longest; end -1: there is none.
 
-    Args:
-        data: uint8[...], the bytes of the texts.
-        word: (its hash, where it ends, where to go on behind it).
-        end: of the text.
-        root: what the hashes of entries begin with.
-        cells: of the table.
-        letters: (character tables, folding), as :func:`find_names` takes them.
-        form: uint8[FORM], work space.
-
-    Returns:
-        (end, list, where to go on behind it) of the longest; end -1 where there is none.
+    `word` is (its hash, where it ends, where to go on behind it), `root` what the hashes of entries begin with. `letters` are
+    (character tables, folding), as :func:`find_names` takes them, and `form` uint8[FORM] work space.
     """
     chars, fold = letters
     token, stop, p = word
@@ -277,21 +262,9 @@ def _longest(
 def _longest_entry(
     data: Any, start: Int, word: Any, end: Int, titled: bool, root: Int, cells: Any, letters: Any, form: Any
 ) -> tuple[Int, Int, Int, Int]:
-    """Find the longest entry at a word that begins at `start`, or at the word behind it if it is a title.
+    """Find the longest entry at a word that begins at `start`, or at the word behind it if it is a title (`titled`).
 
-    Args:
-        data: as :func:`_longest` takes it, and so the others.
-        start: where the word begins.
-        word: (its hash, where it ends, where to go on behind it).
-        end: of the text.
-        titled: whether the word is a title.
-        root: what the hashes of entries begin with.
-        cells: of the table.
-        letters: (character tables, folding).
-        form: uint8[FORM], work space.
-
-    Returns:
-        (end, begin, list, where to go on behind it); end -1: none.
+    The others are as for :func:`_longest`. Returns (end, begin, list, where to go on behind it); end -1: none.
     """
     _, stop, after = word
     ended, list_, behind = _longest(data, word, end, root, cells, letters, form)
@@ -314,15 +287,7 @@ def _in_stretch(
 ) -> tuple[Int, Int]:
     """Return (end, list) of the longest entry that begins at the piece at `p`; end -1: none.
 
-    Args:
-        data: uint8[...], the bytes of the texts.
-        p: where a piece begins.
-        word: (where its word ends, where to go on behind that).
-        end: of the text.
-        root: what the hashes of entries begin with.
-        cells: of the table.
-        letters: (character tables, folding).
-        form: uint8[FORM], work space.
+    `word` is (where its word ends, where to go on behind that); the others are as for :func:`_longest`.
     """
     chars, fold = letters
     stop, after = word
@@ -366,17 +331,9 @@ def _entries_within(
 ) -> tuple[Int, Int]:  # fmt: skip
     """Find the entries amid the letters of a word; return the place behind it and the number of entries so far.
 
-    Args:
-        data: uint8[...], the bytes of the texts.
-        word: (begin, end, where to go on behind it).
-        end: of the text.
-        row: the text.
-        roots: what the hashes of entries begin with, in the lists of all rows and in the row's own; 0: it has none.
-        tables_: the cells of both.
-        masking: how many of each mask.
-        letters: (character tables, folding).
-        found: int64[n, 4], filled as :func:`find_names` does.
-        n: how many are found before.
+    `word` is (begin, end, where to go on behind it). `roots` are what the hashes of entries begin with, in the lists of all rows
+    and in the row's own (0: it has none), `tables_` the cells of both, and `masking` how many of each mask. `found` is filled
+    from `n` on.
     """
     form = np.zeros(FORM, np.uint8)
     p, stop, after = word

@@ -142,13 +142,7 @@ def _description(source: ListSource, entries: int | None, digest: str | None) ->
 def _check_shares(
     table: NameTable, fields: Sequence[tuple[str, int]], vocabulary: Vocabulary, stop_words: Sequence[str]
 ) -> None:
-    """Refuse lists that would leave no text, or none that is protected.
-
-    Args:
-        table: of the lists.
-        fields: of each, the setting that names it, and how many entries it has.
-        vocabulary: of the lexicon.
-        stop_words: that the policy keeps.
+    """Refuse lists that would leave no text, or none that is protected; `fields` are the setting and the entries of each.
 
     Raises:
         DataError: a list that holds most of the lexicon, or stop words for the most part; with the share.

@@ -319,12 +319,8 @@ def _initial(form: Any, size: Int) -> Int:
 def _add(root: Int, tokens: Any, count: Int, flag: Int, out: Any) -> Int:
     """List the hash of each beginning of tokens[:count], the last with `flag`; return how many are listed.
 
-    Args:
-        root: hash of the preceding words.
-        tokens: uint64[...], hashes of words, and the joiners between them.
-        count: of tokens.
-        flag: of the last.
-        out: (hashes uint64[m], flags uint8[m], how many are listed before); those without room are only counted.
+    `root` is the hash of the preceding words; `tokens` uint64 are hashes of words, and the joiners between them. `out` is (hashes
+    uint64[m], flags uint8[m], how many are listed before); those without room are only counted.
     """
     hashes, flags, n = out
     for i in range(count):
@@ -337,11 +333,7 @@ def _add(root: Int, tokens: Any, count: Int, flag: Int, out: Any) -> Int:
 
 @compiled
 def _pieces(data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, tokens: Any) -> Int:
-    """Fill `tokens` with the pieces of the entry data[p:end], and with the marks between its words or without.
-
-    Returns:
-        How many there are.
-    """
+    """Fill `tokens` with the pieces of the entry data[p:end], with the marks between its words or without; return how many."""
     n, within, form = np.int64(0), IN_STRETCH, np.zeros(FORM, np.uint8)
     while True:
         before = p
@@ -368,18 +360,10 @@ def _pieces(data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, tok
 def _hashes(
     data: Any, bounds: Any, roots: Any, number: Int, chars: Any, fold: Any, counts: Any, out: Any
 ) -> Int:
-    """List the hashes of all entries that fit; return the number of all.
+    """List the hashes of all entries that fit in `out`, (hashes uint64[n], flags uint8[n]); return the number of all.
 
-    Args:
-        data: uint8[...], entries in UTF-8.
-        bounds: int64[entries + 1].
-        roots: uint64[entries], the hash before the first word of each.
-        number: of the list.
-        chars: (stage, classes).
-        fold: int32[n, 4].
-        counts: int32[entries], filled with how many words each has; `NO_WORD`, `TOO_LONG` or `ONE_LETTER` of an entry that is
-            refused.
-        out: (hashes uint64[n], flags uint8[n]).
+    `roots` uint64[entries] is the hash before the first word of each. Fills `counts` int32[entries], how many words each has:
+    `NO_WORD`, `TOO_LONG` or `ONE_LETTER` of an entry that is refused.
     """
     form, way = np.zeros(FORM, np.uint8), np.zeros(MOST_TOKENS, np.uint64)
     words, gaps = np.zeros(MOST_WORDS, np.uint64), np.zeros(MOST_WORDS, np.int64)

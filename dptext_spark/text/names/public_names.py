@@ -481,13 +481,8 @@ def _names_of_line(
 def _find(data: Any, rows: Any, lists: Any, letters: Any, words: Any, found: Any) -> Int:
     """Find the parts of names in a batch, fill those that fit, and return the number of all.
 
-    Args:
-        data: uint8[...], the bytes of the texts, padded.
-        rows: int64[r + 1].
-        lists: (cells uint64[2^m], folding), see :func:`~dptext_spark.text.names.public_names.public_lists`.
-        letters: (stage, classes, lower) of the character tables.
-        words: int64[n, 5], work space; a line of more than n words is cut.
-        found: int64[m, 5], filled: (begin, end, kind, name, text); parts of one name have one number.
+    `lists` are (cells uint64[2^m], folding), see :func:`public_lists`. `words` int64[n, 5] is work space; a line of more than n
+    words is cut. `found` int64[m, 5] is filled with (begin, end, kind, name, text); parts of one name have one number.
     """
     form, m = np.zeros(FORM, np.uint8), np.int64(0)
     for row in range(rows.shape[0] - 1):

@@ -77,11 +77,7 @@ class NameSearch:
         return settings_line(self)
 
     def __post_init__(self) -> None:
-        """Check every choice.
-
-        Raises:
-            SettingsError: values are not valid; a line for each.
-        """
+        """Check every choice; else a :class:`SettingsError`."""
         problems = [*problems_of(self, FIELD)]
         if not problems and self.model is None and self.threshold != THRESHOLD:
             problems.append(
@@ -154,11 +150,7 @@ class NameSearch:
         return tuple(name for name in NAME_TYPES if self._looks and getattr(self, name) == action)
 
     def check_version(self) -> None:
-        """Refuse a search made for other lists or rules than this package has.
-
-        Raises:
-            SettingsError: such a version.
-        """
+        """Refuse a search made for other lists or rules than this package has, by a :class:`SettingsError`."""
         if self and self.version != VERSION:
             raise SettingsError(
                 f"{FIELD}.version: {self.version!r} is not valid. Choose {VERSION!r}, the version of this package's lists. "
@@ -250,11 +242,7 @@ class ListSources:
     keep: tuple[ListSource, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse pseudonyms for kept entries.
-
-        Raises:
-            SettingsError: such a list.
-        """
+        """Refuse pseudonyms for kept entries, by a :class:`SettingsError`."""
         for number, source in enumerate(self.keep):
             if source.has_pseudonyms:
                 raise SettingsError(replaces_nothing(f"policy.keep[{number}]", "replace"))
