@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.custext import MAPPINGS, mapping_summary, output_sets
+from dptext_spark.mechanisms.custext import mapping_summary, output_sets
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
@@ -43,7 +43,7 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
     walked = by_frequency(lexicon, corpus)
     say("papers: CusText, Table 4")
     facts = section.facts["type_shares"] = []
-    every = [(name, lexicon, metric, mapping, None) for metric in METRICS for mapping in MAPPINGS]
+    every = [(name, lexicon, metric, mapping, None) for metric in METRICS for mapping in TABLE_4]
     first = (f"{name}, SST-2's words first", _first(lexicon, walked), METRICS[0], "balanced", len(walked))
     rows = [
         (shown, metric, mapping, k, TABLE_4[mapping].get(k), _alone(shown, of, (metric, mapping, k), facts, words))

@@ -145,7 +145,7 @@ def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(spark, module, 
     path = module(write_wrong, how)
     policy = {"providers": [path], "allow_unknown": allow, **CLEAR}
     config = parse_config(settings(tmp_path, path, policy=policy))
-    where = "partition .*" if allow else "a sample of 1,000 rows, .*"
+    where = "partition .*" if allow else "the driver's sample of 1,000 rows, .*"
     code = "PROVIDER_FAILED" if how in FAILS else "PROVIDER_SPANS"
     with pytest.raises(RunError, match=rf"policy\.providers\[0\]: in {where} \({code}\)") as caught:
         run(config, spark, key=KEY)
