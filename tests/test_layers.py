@@ -26,9 +26,8 @@ PACKAGE = "dptext_spark"
 
 # The floors of the import contract in pyproject.toml, from the ground up. import-linter holds it; here are what it cannot see:
 # module names in strings, the package's root, cycles between modules, and what is installed.
-CONTRACTS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-    "contracts"
-]
+SETTINGS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+CONTRACTS = SETTINGS["importlinter"]["contracts"]
 FLOORS = [[room.strip() for room in floor.split("|")] for floor in reversed(CONTRACTS[0]["layers"])]
 LAYERS = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 SPARK_LAYER = LAYERS["spark"]
@@ -91,7 +90,6 @@ def parse(file: Path) -> list[Import]:
 
 @cache
 def all_imports() -> list[Import]:
-    """Return the imports of all files."""
     return [found for file in files() for found in parse(file)]
 
 
@@ -118,9 +116,8 @@ def test_the_package_root_is_not_imported_from_inside() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph(PACKAGE)
-    imported = {
-        module: graph.find_modules_directly_imported_by(module) - {module} for module in graph.modules
-    }
+    by = graph.find_modules_directly_imported_by
+    imported = {module: by(module) - {module} for module in graph.modules}
     assert len(imported) > 100
     tuple(TopologicalSorter(imported).static_order())  # a circle is an error that names its modules
 
@@ -164,9 +161,8 @@ def test_what_is_imported_at_once_is_installed_with_the_package() -> None:
     distributions = packages_distributions()
     missing = []
     for file in files():
-        allowed = declared[""] | (
-            declared["spark"] if layer_of(file) in (SPARK_LAYER, DEMO_LAYER, JOBS_LAYER) else set()
-        )
+        of_spark = layer_of(file) in (SPARK_LAYER, DEMO_LAYER, JOBS_LAYER)
+        allowed = declared[""] | (declared["spark"] if of_spark else set())
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             names = node.names if isinstance(node, ast.Import) else []
             modules = [name.name for name in names]

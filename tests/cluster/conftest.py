@@ -26,5 +26,4 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the tables of a file's tests."""
     return tmp_path_factory.mktemp("tables")

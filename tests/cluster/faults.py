@@ -44,29 +44,24 @@ def write_input(folder: Path, rows: int = ROWS) -> None:
     """Write a Parquet table of tickets, one row group for each task of the job."""
     names = ("me", "Martin", "sales")
     texts = [f"please call {names[i % 3]} about order {i}, the money is late again" for i in range(rows)]
-    table = pa.table(
-        {"id": pa.array(range(rows), pa.int64()), "customer": [i // 3 for i in range(rows)], "body": texts}
-    )
+    columns = {
+        "id": pa.array(range(rows), pa.int64()),
+        "customer": [i // 3 for i in range(rows)],
+        "body": texts,
+    }
+    table = pa.table(columns)
     pq.write_table(table, folder, row_group_size=-(-rows // TASKS), compression="none")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished run left: the committed rows, and its account.
+    """What a finished run left: the committed rows, and its account."""
 
-    Attributes:
-        commits: versions of the target.
-        rows: committed.
-        digest: of the committed rows, sorted.
-        status: of the row in `runs`.
-        counters: the metrics by column and name, but those that are times.
-    """
-
-    commits: int
-    rows: int
-    digest: str
-    status: str
-    counters: dict[tuple[str | None, str], float | None]
+    commits: int  # versions of the target
+    rows: int  # committed
+    digest: str  # of the committed rows, sorted
+    status: str  # of the row in `runs`
+    counters: dict[tuple[str | None, str], float | None]  # metrics by column and name, but times
 
 
 def live_rows(folder: Path) -> tuple[int, list[dict[str, Any]]]:
@@ -87,17 +82,11 @@ def live_rows(folder: Path) -> tuple[int, list[dict[str, Any]]]:
 
 @dataclass
 class Job:
-    """The job with one input, key and run id, into a folder of its own.
+    """The job with one input, key and run id, into a folder of its own."""
 
-    Attributes:
-        base: holds the input, the key, and what comes out.
-        name: of the target.
-        settings: what the run's settings have beside input and output.
-    """
-
-    base: Path
-    name: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    base: Path  # holds the input, the key, and what comes out
+    name: str  # of the target
+    settings: dict[str, Any] = field(default_factory=dict)  # beside input and output
     attempts: int = 0
 
     @property

@@ -47,11 +47,8 @@ def look_at_the_workers() -> None:
 
     looked = F.pandas_udf(threads, "string")
     workers = [json.loads(row[0]) for row in spark.range(4).select(looked("id")).distinct().collect()]
-    told = {
-        "cpus": spark.conf.get("spark.task.cpus", "1"),
-        "driver": dptext_spark.__file__,
-        "workers": workers,
-    }
+    cpus = spark.conf.get("spark.task.cpus", "1")
+    told = {"cpus": cpus, "driver": dptext_spark.__file__, "workers": workers}
     (base / "workers.json").write_text(json.dumps(told), encoding="utf-8")
 
 
@@ -129,9 +126,6 @@ writer.start()
 go("conflict", output=target, run={"batch_rows": 1})
 (base / "restricted").mkdir()
 (base / "restricted" / "metrics").write_text("no table")
-go(
-    "account",
-    audit={"restricted": str(base / "restricted"), "shareable": str(base / "shareable")},
-)
+go("account", audit={"restricted": str(base / "restricted"), "shareable": str(base / "shareable")})
 said("ALL ENDED")
 time.sleep(600)  # until somebody kills us: what is left behind then is searched too

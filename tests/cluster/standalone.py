@@ -66,17 +66,11 @@ def eventually(found: Callable[[], object], seconds: float, pause: float = 0.05)
 
 @dataclass
 class Application:
-    """A running spark-submit.
+    """A running spark-submit."""
 
-    Attributes:
-        process: the launcher; the driver's Java, whose child is the driver's Python.
-        output: what both say.
-        ui: port of the driver's pages.
-    """
-
-    process: subprocess.Popen[bytes]
-    output: Path
-    ui: int
+    process: subprocess.Popen[bytes]  # the launcher; the driver's Java, whose child is the driver's Python
+    output: Path  # what both say
+    ui: int  # port of the driver's pages
     seconds: float = 0.0
     _begun: float = field(default_factory=time.monotonic)
 
@@ -168,14 +162,8 @@ class Cluster:
         self.pages.append(self._page(log))
         logs = []
         for number, host in enumerate(HOSTS):
-            places = [
-                "--host",
-                host,
-                "--webui-port",
-                "0",
-                "--work-dir",
-                str(self.folder / "work" / str(number)),
-            ]
+            work = str(self.folder / "work" / str(number))
+            places = ["--host", host, "--webui-port", "0", "--work-dir", work]
             size = ["--cores", "1", "--memory", "1g"]
             logs.append(
                 self._daemon(f"worker-{number}", f"{deploy}.worker.Worker", *places, *size, self.master)

@@ -109,7 +109,6 @@ class Visitor:
         self.thread.start()
 
     def end(self) -> None:
-        """Stop after the present round."""
         self.over.set()
         self.thread.join(120)
 
@@ -176,12 +175,8 @@ def left(cluster: Cluster, base: Path) -> Iterator[Left]:
     visitor.round()
     with cluster.power_cut(application):
         local = [file for file in (cluster.folder / "local").rglob("*") if file.is_file()]
-        own = [
-            f
-            for folder in (base, cluster.folder)
-            for f in folder.rglob("*")
-            if f.is_file() and not _is_code(f)
-        ]
+        files = [file for folder in (base, cluster.folder) for file in folder.rglob("*") if file.is_file()]
+        own = [file for file in files if not _is_code(file)]
         cached = [f for f in user_cache().rglob("*") if f.is_file() and f.stat().st_mtime > began]
         searched = [f for f in own if (base / "in") not in f.parents and f != key] + cached
         yield Left(base, said, searched, local)

@@ -28,7 +28,6 @@ TEXTS = [f"xyzzy T-{i} é zebras-T-77\nzebraé {'secret ' + SECRET if i == 7 els
 
 @pytest.fixture(scope="module")
 def found(cluster: Cluster, base: Path) -> dict[str, Any]:
-    """What the application noted."""
     folders = {name: base / name for name in ("sent", "installed", "driver_only")}
     for folder in folders.values():
         folder.mkdir()
@@ -42,10 +41,8 @@ def found(cluster: Cluster, base: Path) -> dict[str, Any]:
     beginning(Lexicon.default(), 300).save(base / "lexicon")
     table = pa.table({"id": pa.array(range(len(TEXTS)), pa.int64()), "body": TEXTS})
     pq.write_table(table, base / "in.parquet")
-    files = [
-        folders["sent"] / "sent_finder.py",
-        folders["sent"] / "raising_finder.py",
-        base / "sent_package.zip",
+    files = [folders["sent"] / f"{name}_finder.py" for name in ("sent", "raising")] + [
+        base / "sent_package.zip"
     ]
     application = cluster.submit(
         JOBS, str(base), name="providers", py_files=files,
@@ -72,10 +69,8 @@ def test_a_module_comes_to_the_executors(cluster: Cluster, base: Path, found, wa
 
 def test_a_module_that_executors_lack_is_named_before_anything_is_written(found: dict[str, Any]) -> None:
     ended, left = found["driver_only"]["ended"], found["driver_only"]["left"]
-    assert re.match(
-        r"RunError policy\.providers\[0\]: in a worker, before anything was read or written",
-        ended,
-    )
+    before = r"RunError policy\.providers\[0\]: in a worker, before anything was read or written"
+    assert re.match(before, ended)
     assert "--py-files FILE" in ended
     assert ended.endswith("(PROVIDER_MISSING).")
     assert left == []
@@ -92,12 +87,8 @@ def test_one_that_raises_ends_by_a_code_without_its_message(cluster: Cluster, fo
     )
     assert "(PROVIDER_FAILED). The run failed before its commit." in ended
     assert found["raises"]["written"] == {}
-    logs = [
-        file
-        for part in ("work", "logs", "events")
-        for file in (cluster.folder / part).rglob("*")
-        if file.is_file()
-    ]
+    folders = [cluster.folder / part for part in ("work", "logs", "events")]
+    logs = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     assert any(file.name == "stderr" for file in logs)
     assert all(SECRET.encode() not in file.read_bytes() for file in logs)
 
@@ -111,12 +102,10 @@ def test_presidio_looks_for_names_on_executors(cluster: Cluster, base: Path) -> 
     beginning(Lexicon.default(), 300).save(own / "lexicon")
     names = ["Mary Robinson", "Barack Obama", "Angela Merkel"]
     texts = [f"it is {names[i % 3]} of Paris" if i % 4 else "not me" for i in range(40)]
-    pq.write_table(
-        pa.table({"id": pa.array(range(len(texts)), pa.int64()), "body": texts}), own / "in.parquet"
-    )
-    application = cluster.submit(
-        JOBS, str(own), path, name="presidio", conf={}, py_files=[own / "people_finder.py"]
-    )
+    table = pa.table({"id": pa.array(range(len(texts)), pa.int64()), "body": texts})
+    pq.write_table(table, own / "in.parquet")
+    files = [own / "people_finder.py"]
+    application = cluster.submit(JOBS, str(own), path, name="presidio", conf={}, py_files=files)
     assert application.wait() == 0, application.said[-3000:]
     found = json.loads((own / "found.json").read_text(encoding="utf-8"))["named"]
     assert found["ended"] == "succeeded"

@@ -55,9 +55,8 @@ def spellings(secret: bytes) -> dict[str, bytes]:
         coded = base64.b64encode(bytes(before) + secret)
         first, last = -(-bits // 6), (bits + 8 * len(secret)) // 6
         spelt[f"base64, offset {before}"] = coded[first:last]
-        spelt[f"base64 for addresses, offset {before}"] = coded[first:last].translate(
-            bytes.maketrans(b"+/", b"-_")
-        )
+        in_addresses = coded[first:last].translate(bytes.maketrans(b"+/", b"-_"))
+        spelt[f"base64 for addresses, offset {before}"] = in_addresses
     return spelt
 
 
@@ -94,9 +93,8 @@ def traces(files: Iterable[Path], secrets: Iterable[bytes]) -> list[tuple[str, s
     """Return where secrets lie: (file, spelling, secret) each, sorted."""
     needed = list(secrets)
     needles = [(secret, name, spelt) for secret in needed for name, spelt in spellings(secret).items()]
-    parts = [
-        (secret, secret[i : i + PART]) for secret in needed for i in range(max(1, len(secret) - PART + 1))
-    ]
+    places = {secret: range(max(1, len(secret) - PART + 1)) for secret in needed}
+    parts = [(secret, secret[i : i + PART]) for secret in needed for i in places[secret]]
     found = set()
     for file in files:
         for content in contents(file):

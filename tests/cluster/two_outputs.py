@@ -16,19 +16,12 @@ _HEADER = 4  # bytes of a Parquet file's name of the format: nothing of a record
 
 @dataclass(frozen=True)
 class Scan:
-    """What lies in a folder.
+    """What lies in a folder."""
 
-    Attributes:
-        files: data files that could be read whole.
-        cut: files that were not finished, and are the beginning of a finished one of the same task.
-        unknown: names of unfinished files that are the beginning of none.
-        twice: keys of records with two different outputs, at most ten.
-    """
-
-    files: int
-    cut: int
-    unknown: tuple[str, ...]
-    twice: tuple[Any, ...]
+    files: int  # data files that could be read whole
+    cut: int  # files that were not finished, and are the beginning of a finished one of the same task
+    unknown: tuple[str, ...]  # names of unfinished files that are the beginning of none
+    twice: tuple[Any, ...]  # keys of records with two different outputs, at most ten
 
     @property
     def sound(self) -> bool:

@@ -79,11 +79,7 @@ def with_providers(
     yield "provided", privatized("auto", KEY, open_model(folder / PROVIDED, providers=(path,)))
     config = config_of(folder, "provided_there", policy=provided_by(path), run={"id": "provided"})
     yield "provided_facts", dps.run(config, spark, key=KEY).as_dict(internal=True)
-    alone: dict[str, Any] = {
-        "input": {"path": str(folder / "secret")},
-        "columns": ["body"],
-        "record_key": None,
-    }
+    alone: dict[str, Any] = {"input": {"path": f"{folder}/secret"}, "columns": ["body"], "record_key": None}
     for name, wrong in (("raising", f"{RAISING}:Wrong"), ("unsent", f"{UNSENT_MODULE}:Toy")):
         config = config_of(
             folder,
@@ -178,9 +174,8 @@ def main(remote: str, folder: Path) -> None:
 
     def privatized(udf: str, key: RunKey, model: Privatizer = model, **lists: Any) -> list[Any]:
         record = "customer" if model.budget is None else None
-        out = dps.privatize(
-            df, COLUMNS, model, row_key="id", record_key=record, key=key, run_id="r", udf=udf, **lists
-        )
+        named = {"row_key": "id", "record_key": record, "key": key, "run_id": "r", "udf": udf, **lists}
+        out = dps.privatize(df, COLUMNS, model, **named)
         return [json.loads(row[0]) for row in out.orderBy("id").selectExpr("to_json(struct(*))").collect()]
 
     for udf in ("auto", "pandas"):

@@ -20,8 +20,6 @@ START_SECONDS = 240
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server listens, and what it prints."""
-
     remote: str
     log: Path
     events: Path

@@ -75,11 +75,8 @@ def main(remote: str, folder: Path) -> None:
     found: dict[str, Any] = {"dptext": selected("dptext(body, id)"), "notes": list(made.notes), "said": said}
     found["warned_of_executors"] = list(warned)
     travels = register("travels", RunKey.from_file(folder / "run.key"))
-    found |= {
-        "travels": selected("travels(body, id)"),
-        "warned": list(warned),
-        "travel_notes": list(travels.notes),
-    }
+    found |= {"travels": selected("travels(body, id)"), "travel_notes": list(travels.notes)}
+    found["warned"] = list(warned)
     found["entries"] = [(one.status, one.output) for one in entries_of(spark, str(folder / "ledger")).entries]
     for call in ("dptext(body)", "dptext(body, NULL)", "dptext(body, id, 1)"):
         found[call] = failing(lambda call=call: selected(call))

@@ -73,8 +73,6 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Client:
-    """What a client found, what it printed, and the classic session that looks at the same tables."""
-
     spark: Any
     folder: Path
     found: dict[str, Any]
@@ -88,17 +86,14 @@ class Client:
         df = self.spark.read.format("delta").load(str(self.folder / "in"))
         opened = open_model(self.folder / model, providers=providers)
         record = "customer" if opened.budget is None else None
-        out = dps.privatize(
-            df, COLUMNS, opened, row_key="id", record_key=record, key=key, run_id="r", **lists
-        )
+        keys = {"row_key": "id", "record_key": record, "key": key}
+        out = dps.privatize(df, COLUMNS, opened, run_id="r", **keys, **lists)
         return rows_of(out)
 
     def run(self, out: str, key: RunKey = KEY, **changes: Any) -> dict[str, Any]:
-        """Run on the classic session, and return the facts."""
         return dps.run(config_of(self.folder, out, **changes), self.spark, key=key).as_dict(internal=True)
 
     def contents(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a table of the folder."""
         return rows_of(self.spark.read.format("delta").load(str(self.folder / table)))
 
     def finished(self, name: str) -> dict[str, Any]:
@@ -164,14 +159,12 @@ def _tables(spark: Any, folder: Path) -> None:
         for i in range(ROWS)
     ]  # fmt: skip
     spark.createDataFrame(rows, SCHEMA).repartition(3, "id").write.format("delta").save(str(folder / "in"))
-    bad = (
-        f"(1, X'{MARKER.encode().hex()}'), (2, X'{MARKER.encode().hex()}'), (3, X'FF{MARKER.encode().hex()}')"
-    )
+    marker = MARKER.encode().hex()
+    bad = f"(1, X'{marker}'), (2, X'{marker}'), (3, X'FF{marker}')"
     marked = spark.sql(f"SELECT col1 AS id, CAST(col2 AS STRING) AS body FROM VALUES {bad}")
     marked.write.format("delta").save(str(folder / "marked"))
-    spark.createDataFrame([(1, "the house")], "id long, body string").write.format("delta").save(
-        str(folder / "counted/in")
-    )
+    counted = spark.createDataFrame([(1, "the house")], "id long, body string")
+    counted.write.format("delta").save(str(folder / "counted/in"))
     place = f"delta.`{folder / 'constrained'}`"
     spark.sql(f"CREATE TABLE {place} (id INT, body STRING) USING delta")
     spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT short CHECK (id < 0 AND body <> '{MARKER}')")

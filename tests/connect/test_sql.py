@@ -28,7 +28,6 @@ MARKER = "zanzibarmarker"
 
 @pytest.fixture(scope="module")
 def folder(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the client was given and has left."""
     folder = tmp_path_factory.mktemp("sql")
     save_model(compile(CusText(epsilon=2.0, k=10), beginning(Lexicon.default(), 600)), folder / "model")
     key = folder / "run.key"

@@ -50,9 +50,8 @@ def figures(block: str) -> list[Metric]:
     """Return the figures that a block of text shows as an audit prints them: shares, scores and counts, with intervals."""
     found = []
     for name, value, share, lower, upper in _FIGURE.findall(block):
-        numbers = [
-            Decimal(part.replace(",", "")) / (100 if share else 1) for part in (value, lower, upper) if part
-        ]
+        shown = [part for part in (value, lower, upper) if part]
+        numbers = [Decimal(part.replace(",", "")) / (100 if share else 1) for part in shown]
         found.append(Metric(name, *map(float, numbers)))
     return found
 

@@ -23,10 +23,8 @@ def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
     cased = "Haus 1 0\nhaus 0 1\nSTRAẞE 2 1\nund 1 2\nTür 3 1\n"
     (tmp_path / "de.vec").write_text(f"5 2\n{cased}", encoding="utf-8")
     lower_case(str(tmp_path / "de.vec"), str(tmp_path / "lower.vec"))
-    assert Lexicon.read(tmp_path / "de.vec").vocabulary.strings().to_pylist() == [
-        "haus",
-        "und",
-    ]  # the others are dropped
+    read = Lexicon.read(tmp_path / "de.vec").vocabulary.strings().to_pylist()
+    assert read == ["haus", "und"]  # the others are dropped
     lexicon = Lexicon.read(tmp_path / "lower.vec")
     assert lexicon.vocabulary.strings().to_pylist() == ["haus", "straße", "und", "tür"]
     assert lexicon.vectors[0].tolist() == [1.0, 0.0]
@@ -35,11 +33,8 @@ def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
 def test_vectors_of_a_small_text_put_together_what_stands_together(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     vectors_of_text = runpy.run_path(str(VECTORS))["vectors_of_text"]
-    fields = [
-        ("zug", "bahnhof", "gleis"),
-        ("konto", "zinsen", "überweisung"),
-        ("paket", "lieferung", "zusteller"),
-    ]
+    lines = ("zug bahnhof gleis", "konto zinsen überweisung", "paket lieferung zusteller")
+    fields = [tuple(line.split()) for line in lines]
     lines = [f"Der {a} und {b} heute" for three in fields for a in three for b in three if a != b]
     (tmp_path / "public.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
     vectors_of_text(str(tmp_path / "public.txt"), str(tmp_path / "de.vec"), dimensions=6, least=3)

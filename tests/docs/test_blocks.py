@@ -22,7 +22,6 @@ PAGES = [file for file in WRITTEN if blocks(file, "yaml")]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
-    """The README's settings as a file."""
     (tmp_path / "reviews.yaml").write_text(blocks(README, "yaml")[0], encoding="utf-8")
     return tmp_path / "reviews.yaml"
 
@@ -54,12 +53,8 @@ def test_a_list_of_sensitive_words_is_a_file(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_whole_jobs_have_the_same_columns() -> None:
-    whole = [
-        given
-        for file in PAGES
-        for block in blocks(file, "yaml")
-        if "output" in (given := yaml.safe_load(block)) and "input" in given
-    ]
+    every = [yaml.safe_load(block) for file in PAGES for block in blocks(file, "yaml")]
+    whole = [given for given in every if "output" in given and "input" in given]
     assert len(whole) >= 4
     assert {parse_config(given).columns for given in whole} == {("title", "body")}
 
@@ -84,11 +79,8 @@ def test_every_command_is_one_that_the_command_line_takes() -> None:
 
 def test_commands_in_sentences_exist(capsys: pytest.CaptureFixture[str]) -> None:
     known = {name.split()[0] for name, _ in of_the_command_line()}
-    said = {
-        word
-        for file in WRITTEN
-        for word in re.findall(r"`dptext ([a-z]+)\b", " ".join(file.read_text(encoding="utf-8").split()))
-    }
+    pages = [" ".join(file.read_text(encoding="utf-8").split()) for file in WRITTEN]
+    said = {word for page in pages for word in re.findall(r"`dptext ([a-z]+)\b", page)}
     assert said <= known
     assert said | {words[0] for _, words in commands("dptext")} == known
     for name in said:
@@ -116,9 +108,8 @@ def test_targets_scripts_extras_and_sections_exist() -> None:
 @pytest.mark.long
 def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(settings, capsys, monkeypatch) -> None:
     monkeypatch.setitem(calibrate.__kwdefaults__, "steps", 4)
-    searches = [
-        words for _, words in commands("dptext") if words[0] == "calibrate" and "--public" not in words
-    ]
+    searches = [words for _, words in commands("dptext") if words[0] == "calibrate"]
+    searches = [words for words in searches if "--public" not in words]
     audits = [words for _, words in commands("dptext") if words[0] == "audit"]
     assert (len(searches), len(audits)) == (1, 4)
     assert main(with_settings(searches[0], settings)) == 0

@@ -100,19 +100,15 @@ def test_identifiers_are_those_of_the_code() -> None:
     assert written.languages == ("de", "fr")
     named = re.findall(r"`([a-z]{2})`[,.]", text("docs/guide/identifiers.md"))
     assert sorted(named) == list(LANGUAGES)
-    rows = re.findall(
-        r"^\| `(\w+)` \| .*? \| (\w+) \|", text("docs/guide/identifiers.md"), flags=re.MULTILINE
-    )
+    page = text("docs/guide/identifiers.md")
+    rows = re.findall(r"^\| `(\w+)` \| .*? \| (\w+) \|", page, flags=re.MULTILINE)
     assert dict(rows) == Identifiers().as_dict()
 
 
 def test_figures_of_an_audit_are_those_of_the_code() -> None:
     table = text("docs/guide/audit.md").split("## What it measures")[1].split("\n\n[Metrics]")[0]
-    named = {
-        name
-        for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", row)
-    }
+    rows = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert len(named) > 10
     assert named <= set(MEANING)
 
@@ -123,9 +119,8 @@ def test_usefulness_and_risk_are_shown_as_the_screen_of_an_audit_shows_them() ->
     (shown,) = blocks(CHECKOUT / "docs/guide/classifier.md", "text")
     found = figures(shown)
     heading, *rows, _ = usefulness_beside_risk(found)
-    assert [" ".join(row).split() for row in (heading, *rows)] == [
-        line.split() for line in shown.splitlines()
-    ]
+    lines = [line.split() for line in shown.splitlines()]
+    assert [" ".join(row).split() for row in (heading, *rows)] == lines
     assert [name for name in (*USEFUL, *RISKS) if f"`{name}`" not in page] == []
     for name, balanced in re.findall(r"^\| `(\w+)` \| ([\d.]+(?: %)?) \| [\d.]+", page, flags=re.MULTILINE):
         assert f"{name} {balanced} " in " ".join(shown.split())
@@ -205,7 +200,6 @@ def test_what_the_referee_concludes_is_in_the_newest_record() -> None:
 
 
 def test_a_cluster_gets_the_package_by_the_commands_that_are_tried() -> None:
-    """tests/spark/test_install.py runs them."""
     page = text("docs/guide/cluster.md")
     for part in (
         "$(dptext jobs privatize) reviews.yaml",
@@ -229,9 +223,8 @@ def test_the_comparison_has_a_source_for_each_tool_and_says_something_of_each() 
     rows = [line.strip("|").split("|") for line in table if "| " in line]
     assert {len(row) for row in rows} == {len(tools) + 2}
     assert all(cell.strip() for row in rows[1:] for cell in row)
-    presidio = re.findall(
-        r"^\| (Presidio (\S+) with [^|]*) \|", text("docs/guide/names.md"), flags=re.MULTILINE
-    )
+    names = text("docs/guide/names.md")
+    presidio = re.findall(r"^\| (Presidio (\S+) with [^|]*) \|", names, flags=re.MULTILINE)
     assert {f"presidio-analyzer {version}" in page for _, version in presidio} == {True}
     (spacy,) = re.findall(r"^spacy==(\S+)$", text("constraints.txt"), flags=re.MULTILINE)
     assert f"spaCy {spacy}" in page

@@ -26,7 +26,6 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed: the t
 
 @cache
 def site() -> dict[str, str]:
-    """Return every page as it is built, by its path."""
     return dict(pages())
 
 
@@ -67,9 +66,8 @@ def test_links_alone_lead_to_every_page_in_three_clicks() -> None:
     reached = {"index.md"}
     for _ in range(3):
         targets = ((page, link.partition("#")[0]) for page in reached for link in links(site()[page]))
-        reached |= {
-            posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for page, link in targets
-        }
+        paths = [posixpath.join(posixpath.dirname(page), link) for page, link in targets]
+        reached |= set(map(posixpath.normpath, paths))
         reached &= site().keys()
     assert site().keys() - reached == set()
 
@@ -135,9 +133,8 @@ def test_the_references_of_tables_metrics_and_exit_codes_name_all() -> None:
         assert rows("tables", heading) == schema.fieldNames()
     assert rows("metrics", "Of an audit") == list(MEANING)
     codes = re.findall(r"^\| (\d+) \| (.*?) \|", site()["reference/exit-codes.md"], flags=re.MULTILINE)
-    assert {int(code): meaning for code, meaning in codes} == EXIT_CODES | {
-        130: "interrupted from the keyboard"
-    }
+    listed = {int(code): meaning for code, meaning in codes}
+    assert listed == EXIT_CODES | {130: "interrupted from the keyboard"}
 
 
 def test_the_reference_of_python_names_the_public_surface() -> None:

@@ -59,9 +59,8 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     work.mkdir()
     # A kernel that is installed for this user may be another interpreter.
     command = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
-    (place / "kernel.json").write_text(
-        json.dumps({"argv": command, "display_name": KERNEL, "language": "python"})
-    )
+    spec = {"argv": command, "display_name": KERNEL, "language": "python"}
+    (place / "kernel.json").write_text(json.dumps(spec))
     paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -86,8 +85,9 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     for cell in notebook.cells:
         # What Java says about itself depends on which one is installed.
         if outputs := cell.get("outputs"):
+            said = [str(output.get("text", "")) for output in outputs]
             cell.outputs = [
-                output for output in outputs if not str(output.get("text", "")).startswith(OF_JAVA)
+                out for out, line in zip(outputs, said, strict=True) if not line.startswith(OF_JAVA)
             ]
         # A page in a frame names instants and folders; the line beside it says that it was shown.
         for output in cell.get("outputs", ()):

@@ -111,9 +111,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
             for cell in parts[name].cells:
                 cell.outputs = []
                 cell.id = f"{name[0]}-{cell.id}"
-            probe = new_code_cell(
-                f"import json\nfrom dataclasses import asdict\nprint(json.dumps({PROBES.get(name)}))"
-            )
+            shown = f"print(json.dumps({PROBES.get(name)}))"
+            probe = new_code_cell(f"import json\nfrom dataclasses import asdict\n{shown}")
             whole.cells += [*parts[name].cells, probe, new_code_cell(FORGET)]
         execute(whole, tmp_path_factory.mktemp("notebooks"))
         for name in names:
@@ -162,9 +161,8 @@ def test_its_outputs_name_no_place_no_instant_and_nobody(name: str) -> None:
     notebook = read(CHECKOUT / "notebooks" / name)
     assert [(cell.id, found) for cell in code_cells(notebook) for found in forbidden(cell)] == []
     words = set(Lexicon.default().vocabulary.strings().to_pylist())
-    here = {
-        one for one in (getpass.getuser(), socket.gethostname()) if len(one) > 3 and one.lower() not in words
-    }
+    owners = [one for one in (getpass.getuser(), socket.gethostname()) if len(one) > 3]
+    here = {one for one in owners if one.lower() not in words}
     shown = " ".join(text for cell in code_cells(notebook) for text in texts(cell))
     assert [one for one in here if re.search(rf"\b{re.escape(one)}\b", shown)] == []
 

@@ -27,25 +27,13 @@ REFUSED = DataError.exit_code
 
 
 class Case(NamedTuple):
-    """An input, and how all three end.
-
-    Attributes:
-        write: makes it in a folder and returns its path.
-        format: of it.
-        columns: with text, as settings name them.
-        code: 0, or the exit code of the error.
-        said: a part of the message.
-        rows: that are written.
-        encoding: of the file, where it is none in UTF-8.
-    """
-
-    write: Callable[[Path], Path]
-    format: str
-    columns: tuple[str, ...]
-    code: int = 0
-    said: str = ""
-    rows: int = 40
-    encoding: str | None = None
+    write: Callable[[Path], Path]  # makes it in a folder and returns its path
+    format: str  # of it
+    columns: tuple[str, ...]  # with text, as settings name them
+    code: int = 0  # 0, or the exit code of the error
+    said: str = ""  # a part of the message
+    rows: int = 40  # that are written
+    encoding: str | None = None  # of the file, where it is none in UTF-8
 
 
 def json_lines(*records: dict[str, Any] | str | bytes) -> Callable[[Path], Path]:
@@ -70,7 +58,6 @@ def csv_lines(header: str, *rows: str) -> Callable[[Path], Path]:
 
 
 def _encoded(folder: Path, encoding: str) -> Path:
-    """Write records in an encoding."""
     lines = [json.dumps({"id": n, "body": f"{BODY} ü"}, ensure_ascii=False) + "\n" for n in range(40)]
     (folder / "in.jsonl").write_bytes("".join(lines).encode(encoding))
     return folder / "in.jsonl"
@@ -134,7 +121,6 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended(what: Callable[[], Any]) -> tuple[int | str, str]:
-    """Return the exit code of what is called, and its message."""
     try:
         what()
     except DPTextError as error:
@@ -145,10 +131,8 @@ def ended(what: Callable[[], Any]) -> tuple[int | str, str]:
 
 
 def started(place: Path, file: Path, case: Case) -> None:
-    """Write settings of a table as `start` does."""
-    sample = sample_of(
-        str(place), case.format, None, True if case.format == "csv" else None, case.encoding, lambda *_: None
-    )
+    header = True if case.format == "csv" else None
+    sample = sample_of(str(place), case.format, None, header, case.encoding, lambda *_: None)
     of = columns_of(sample, case.columns)
     named = TableSettings(sample.path, sample.format, of.texts, "id", options=sample.options)
     file.write_text(settings_file(named, "balanced")[0], encoding="utf-8")
@@ -165,7 +149,6 @@ def settings_of(place: Path, case: Case, out: Path) -> RunConfig:
 
 
 def agree(spark, folder: Path, case: Case) -> dict[str, tuple[int | str, str]]:
-    """Return how each of them ends."""
     (folder / "in").mkdir()
     place, file = case.write(folder / "in"), folder / "s.yaml"
     found = {"start": ended(lambda: started(place, file, case))}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
@@ -25,7 +24,7 @@ RECORD, DELTA = 0.25, 1e-9  # of six words: budgets of which some are masked
 
 
 @pytest.mark.long
-def test_a_run_states_the_budget_and_spends_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_states_the_budget_and_spends_it(spark, tmp_path: Path) -> None:
     words = beginning(Lexicon.default(), 6)
     words.save(tmp_path / "lexicon")
     settings: dict[str, Any] = {
@@ -60,19 +59,15 @@ def test_a_run_states_the_budget_and_spends_it(spark: SparkSession, tmp_path: Pa
     spent = facts["restricted"]["record_epsilon"]
     most = spent["bound_max"]
     assert most["draws"] is None
-    assert (most["epsilon"], most["delta"], most["by"]) in [
-        (RECORD, DELTA, "budget"),
-        (spent["max"], 0.0, "sum"),
-    ]
+    spends = [(RECORD, DELTA, "budget"), (spent["max"], 0.0, "sum")]
+    assert (most["epsilon"], most["delta"], most["by"]) in spends
     assert most["epsilon"] <= RECORD
     assert facts["ledger"]["record"]["epsilon"] <= RECORD
     assert spent["basis"].startswith(f"at most ε = {RECORD:g} up to a probability δ = {DELTA:g}")
     assert "Level 2" not in str(facts["disclosure"])
     laws = len(model.samplers)
-    assert (
-        f"Of the {laws} laws that the budget chooses from: {laws} confirmed."
-        in facts["certificate"]["sentence"]
-    )
+    said = f"Of the {laws} laws that the budget chooses from: {laws} confirmed."
+    assert said in facts["certificate"]["sentence"]
 
     assert run(config, spark, key=KEY).status == "unchanged"
     with pytest.raises(DPTextError, match="budget"):

@@ -28,7 +28,6 @@ def by_spark(spark) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Settings of a run over a table that is there."""
     pq.write_table(pa.table({"body": ["the man", None]}), tmp_path / "in.parquet")
     file = tmp_path / "table.yaml"
     file.write_text(
@@ -55,11 +54,6 @@ def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(table: Path, ca
     assert sorted(path.name for path in table.parent.iterdir()) == ["in.parquet", "table.yaml"]
 
 
-def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("run", table, "--dry-run", "--set", "columns=[nope]") == 3
-    assert "columns: 'nope' is not in the input. Text columns of the input: body." in capsys.readouterr().err
-
-
 @pytest.mark.long
 def test_a_file_goes_before_a_style_of_its_name(table: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     folder = table.parent
@@ -78,11 +72,8 @@ def test_a_certificate_is_kept_for_runs(table: Path, tmp_path: Path, monkeypatch
     monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
-    settings = (
-        f"lexicon.source={vectors}",
-        "mechanism.name=truncated_laplace",
-        "mechanism.calibration=published",
-    )
+    named = ("name=truncated_laplace", "calibration=published")
+    settings = (f"lexicon.source={vectors}", *(f"mechanism.{part}" for part in named))
     model = [word for setting in settings for word in ("--set", setting)]
     assert dptext("run", table, "--dry-run", *model) == 0
     assert "none was made; `dptext certify` makes one" in " ".join(capsys.readouterr().out.split())
@@ -122,11 +113,7 @@ def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(tmp_pat
     written = yaml.safe_load(file.read_text(encoding="utf-8"))
     columns = (*written["columns"], written["row_key"])
     pq.write_table(pa.table({name: ["the man"] for name in columns}), tmp_path / "in.parquet")
-    places = (
-        f"input.path={tmp_path / 'in.parquet'}",
-        "input.format=parquet",
-        f"output.path={tmp_path / 'out'}",
-    )
+    places = (f"input.path={tmp_path}/in.parquet", "input.format=parquet", f"output.path={tmp_path}/out")
     assert dptext("run", file, "--dry-run", *(f"--set={place}" for place in places)) == 0
     assert "output set" in " ".join(capsys.readouterr().out.split())
     preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))

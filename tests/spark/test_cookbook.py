@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -15,9 +16,6 @@ from dptext_spark.runtime.display import silent
 from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 from tests.docs.pages import DOCS, FENCE, blocks
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
 
 pytestmark = pytest.mark.long
 PAGE = DOCS / "guide" / "cookbook.md"
@@ -38,13 +36,12 @@ ROWS = [(1, "time people zorblax"), (2, "people qwxyz"), (3, "")]
 
 
 def make_views(folder: Path) -> None:
-    """Run the page's Python with `folder` in the place of /data."""
     (code,) = blocks(PAGE, "python")
     exec(compile(code.replace("/data/", f"{folder}/"), PAGE.name, "exec"), {})
 
 
 @pytest.fixture(scope="module")
-def house(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def house(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one input and ledger with keys of their own, into two targets that share their tables of runs and metrics."""
     folder = tmp_path_factory.mktemp("cookbook")
     session.createDataFrame(ROWS, "id long, body string").write.format("delta").save(str(folder / "in"))
@@ -70,8 +67,7 @@ def house(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-def asked(spark: SparkSession, house: Path, title: str) -> list[Row]:
-    """Return what a query of the page says now."""
+def asked(spark, house: Path, title: str) -> list[Row]:
     make_views(house)
     found = spark.sql(QUERIES[title].replace("/data/", f"{house}/"))
     assert found.columns == COLUMNS[title].split()
@@ -83,7 +79,7 @@ def test_every_query_of_the_page_is_tested() -> None:
     assert len(blocks(PAGE, "sql")) == len(QUERIES)
 
 
-def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
+def test_the_run_that_wrote_the_table(spark, house: Path) -> None:
     (row,) = asked(spark, house, "Which runs wrote this table")
     assert (row.run_id, row.status, row.output_version, row.key_kind) == ("run1", "succeeded", 0, "given")
     assert (row.mechanism, row.consistency, row.epsilon) == ("custext", "record", 2.0)
@@ -92,14 +88,14 @@ def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     assert (row.input, row.input_version) == (str(house / "in"), "delta:0")
 
 
-def test_second_releases(spark: SparkSession, house: Path) -> None:
+def test_second_releases(spark, house: Path) -> None:
     (row,) = asked(spark, house, "Second releases")
     assert (row.input, row.column, row.releases) == (str(house / "in"), "body", 2)
     assert row.outputs == [str(house / "again"), str(house / "reviews_sanitized")]
     assert row.run_ids == ["run1", "run2"]
 
 
-def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
+def test_what_each_commit_says(spark, house: Path) -> None:
     (row,) = asked(spark, house, "The commits of the target")
     assert (row.version, row.operation, row.run_id) == (0, "WRITE", "run1")
     assert (row.mechanism, row.status) == ("custext", "succeeded")
@@ -107,7 +103,7 @@ def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
+def test_what_is_wrong_is_found(spark, house: Path) -> None:
     """Last, for it breaks the tables: a row that is gone, a run that began, an entry that stays reserved, a commit of others."""
     title = "Runs that are not accounted for"
     assert asked(spark, house, title) == []
@@ -117,9 +113,8 @@ def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
     killed = [{**row.asDict(), "entry": "killed.0", "run_id": "run3"} for row in reserved]
     rows = spark.createDataFrame([tuple(row.values()) for row in killed], spark.table("ledger").schema)
     rows.write.format("delta").mode("append").save(f"{house}/_dptext_ledger")
-    spark.sql(
-        f"UPDATE delta.`{shareable}/runs` SET status = 'started', second_release = true WHERE run_id = 'run2'"
-    )
+    change = "status = 'started', second_release = true WHERE run_id = 'run2'"
+    spark.sql(f"UPDATE delta.`{shareable}/runs` SET {change}")
     spark.sql(f"DELETE FROM delta.`{shareable}/runs` WHERE run_id = 'run1'")
     target = str(house / "reviews_sanitized")
     spark.read.format("delta").load(target).write.format("delta").mode("append").save(target)

@@ -67,7 +67,6 @@ class History:
 
     @property
     def writes(self) -> bool:
-        """Whether the data is written: no effect fails before that."""
         return self.fails is not E.DATA_COMMIT
 
 
@@ -132,25 +131,16 @@ def _holds_rows(file: Path) -> bool:
 
 @dataclass(frozen=True)
 class Left:
-    """What lies in a folder.
-
-    Attributes:
-        versions: of the target; `rows` its rows by their key, `digests` of its data files, `loose` files that hold rows of no
-            version.
-        status: of the rows of `runs`.
-        metrics: by run, column and name, but those that are times.
-        ledger: the statuses of the entries of each run; the last ones said.
-        bound: whether the checkpoint is bound; `planned` and `noted` micro-batches.
-    """
+    """What lies in a folder."""
 
     versions: int
-    rows: dict[int, str]
-    digests: list[str]
-    loose: int
-    status: dict[str, str]
-    metrics: dict[tuple[str, str | None, str], float | None]
-    ledger: dict[str, set[str]] = field(default_factory=dict)
-    bound: bool = False
+    rows: dict[int, str]  # by their key
+    digests: list[str]  # of the data files
+    loose: int  # files that hold rows of no version
+    status: dict[str, str]  # of the rows of `runs`
+    metrics: dict[tuple[str, str | None, str], float | None]  # by run, column and name, but times
+    ledger: dict[str, set[str]] = field(default_factory=dict)  # the last statuses of each run's entries
+    bound: bool = False  # the checkpoint is
     planned: int = 0
     noted: int = 0
 
@@ -266,7 +256,6 @@ def _params(item: pytest.Item) -> Any:
 
 
 def _done(history: History, processes: int) -> list[Effect]:
-    """The effects that so many processes have had, in order."""
     order = ORDER[history.kind]
     reached = [order.index(effect) + (when == "after") for when, effect in history.ends[:processes]]
     return [effect for effect in order[: max(reached)] if effect is not history.fails]

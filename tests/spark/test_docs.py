@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import functions
 
 from dptext_spark.cli.app import main
@@ -44,9 +41,8 @@ def house(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     frame.write.format("delta").save(str(folder / "reviews"))
     beginning(Lexicon.default(), WORDS).save(folder / "lexicon")
     settings = blocks(README, "yaml")[0].replace("/data/", f"{folder}/")
-    (folder / "reviews.yaml").write_text(
-        f"{settings}lexicon: {{source: {folder}/lexicon}}\n", encoding="utf-8"
-    )
+    whole = f"{settings}lexicon: {{source: {folder}/lexicon}}\n"
+    (folder / "reviews.yaml").write_text(whole, encoding="utf-8")
     (folder / "public_reviews.txt").write_text("\n".join(body for *_, body in REVIEWS), encoding="utf-8")
     (folder / "run.key").write_bytes(os.urandom(32))
     (folder / "run.key").chmod(0o600)
@@ -82,9 +78,8 @@ def test_its_python_runs(file: Path, house: Path, session: Any, capsys, monkeypa
     if file.name == "identifiers.md":
         import pyarrow as pa
 
-        out, _ = names["model"].privatize(
-            pa.array(["See T-1234."]), column="body", row_ids=pa.array([1]), key=RunKey.generate()
-        )
+        ids, key = pa.array([1]), RunKey.generate()
+        out, _ = names["model"].privatize(pa.array(["See T-1234."]), column="body", row_ids=ids, key=key)
         assert "[TICKET]" in out[0].as_py()
     if file.name == "audit.md":
         assert json.dumps(names["found"].as_dict())

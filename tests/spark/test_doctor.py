@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from pyspark import cloudpickle
 
 from dptext_spark.cli.app import main
@@ -134,13 +131,9 @@ def test_a_folder_that_nodes_do_not_share(spark: Any, tmp_path: Path, monkeypatc
     real = diagnostics._file_system
 
     class Elsewhere:
-        """A file system in which the driver finds no file of a task."""
-
         def __init__(self, system: Any) -> None:
-            self.delete, self.exists = (
-                system.delete,
-                lambda path: "part-" not in str(path) and system.exists(path),
-            )
+            self.delete = system.delete
+            self.exists = lambda path: "part-" not in str(path) and system.exists(path)
 
     def seen(session: Any, path: str) -> tuple[Any, Any]:
         system, kind = real(session, path)  # type: ignore[misc]

@@ -38,8 +38,6 @@ COMMIT = Commit(0, "WRITE", metadata=json.dumps({"dptext_run": "r1"}))
 
 
 class Stage:
-    """The steps of a run: what each raises or returns."""
-
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.fails: dict[str, Exception] = {}
         self.commits: list[bool] = []

@@ -27,7 +27,6 @@ LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def malformed(spark):
-    """A frame whose evaluation fails in the JVM with a private word in Spark's message."""
     return spark.createDataFrame([(MARKER,)], "body string").select(F.col("body").cast("int"))
 
 
@@ -60,9 +59,8 @@ def test_a_map_with_one_key_twice_names_its_column_and_the_cure(spark, tmp_path:
     kind = pa.map_(pa.string(), pa.string())
     notes = pa.array([[(MARKER, "good news"), (MARKER, "the people of the day")]], kind)
     (tmp_path / "in").mkdir()
-    pq.write_table(
-        pa.table({"id": [1], "body": ["good news"], "notes": notes}), tmp_path / "in" / "a.parquet"
-    )
+    table = pa.table({"id": [1], "body": ["good news"], "notes": notes})
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
     settings = {
         "input": {"path": str(tmp_path / "in"), "format": "parquet"}, "columns": ["body", "notes"], "row_key": "id",
         "output": {"path": str(tmp_path / "out")}, "run": {"id": "r1"}, "policy": {"allow_unknown": True},
@@ -221,7 +219,6 @@ def test_what_ended_a_stream_is_named_by_its_own_condition() -> None:
             return "STREAM_FAILED"
 
     told = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
-    assert condition_of(EndedError(f"{told}[DELTA_SCHEMA_CHANGED_WITH_VERSION] a private")) == (
-        "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-    )
+    changed = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    assert condition_of(EndedError(f"{told}[{changed}] a private")) == changed
     assert condition_of(EndedError(f"{told}a private [word]")) == "STREAM_FAILED"

@@ -29,7 +29,6 @@ def df(spark) -> DataFrame:
 
 
 def by_the_core(privatizer) -> dict[int, tuple[str | None, str | None]]:
-    """What the core gives for the same rows, without Spark."""
     ids = pa.array([row[0] for row in ROWS])
     columns = [
         privatizer.privatize(pa.array([row[at] for row in ROWS]), column=name, row_ids=ids, key=KEY, run_id="r")[0]

@@ -9,16 +9,14 @@ import re
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.spark.runner import run
 from tests.frozen.tickets import kept_tickets
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEPT = Path(__file__).resolve().parents[1] / "frozen" / "run.json"
 # Of the machine, the hour and the versions that are installed.

@@ -68,8 +68,6 @@ class Draws:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run id was first asked for."""
-
     level: str
     mode: str
     key: int
@@ -157,7 +155,6 @@ class Histories(StateMachine):
         key=st.integers(0, 1), point=SOMEWHERE, fails=st.booleans(),
     )  # fmt: skip
     def run(self, level: str, mode: str, key: int, point: str | None, fails: bool) -> None:
-        """Run under a new run id."""
         self.began += 1
         run_id = f"r{self.began}"
         self.asked[run_id] = Asked(level, mode, key)
@@ -166,7 +163,6 @@ class Histories(StateMachine):
     @precondition(lambda self: self.asked)
     @rule(data=st.data(), key=st.none() | st.just(2), point=SOMEWHERE, accept=st.booleans())
     def run_again(self, data: Any, key: int | None, point: str | None, accept: bool) -> None:
-        """Run under an old run id, with its key or with another one."""
         rows = self._rows()
         ended = {name for name, row in rows.items() if row["status"] not in ("started", "failed")}
         unfinished = [name for name in self.asked if name in rows.keys() - ended]
@@ -178,7 +174,6 @@ class Histories(StateMachine):
         back=st.integers(1, 3),
     )
     def meanwhile(self, what: str, back: int) -> None:
-        """Something else happens to the tables."""
         table = self.memory.tables.get(OUT)
         if what == "input grows":
             self.memory.commit(INPUT, "WRITE", [])
@@ -252,9 +247,8 @@ class Histories(StateMachine):
             assert self._metrics()[run_id, None, "write_seconds"] == 1
             settled = [one for one in self._entries() if one.run_id == run_id and one.status == RESERVED]
             # What stays reserved is of an attempt with another key.
-            mine = {one.release for one in self._entries() if one.run_id == run_id} - {
-                one.release for one in settled
-            }
+            every = {one.release for one in self._entries() if one.run_id == run_id}
+            mine = every - {one.release for one in settled}
             assert mine or not settled
             assert not settled or now["second_release"] or key != asked.key or accept
         if status == "succeeded":
@@ -373,9 +367,8 @@ class Histories(StateMachine):
 def test_whatever_happens(privatizers: dict[str, Privatizer], tmp_path: Path) -> None:
     Histories.privatizers, Histories.folder, Histories.seen = privatizers, str(tmp_path), Counter()
     # To shrink what fails takes minutes; the history is printed whole.
-    chosen = settings(
-        max_examples=60, stateful_step_count=25, phases=[Phase.generate], report_multiple_bugs=False
-    )
+    chosen = settings(max_examples=60, stateful_step_count=25, phases=[Phase.generate])
+    chosen = settings(chosen, report_multiple_bugs=False)
     run_state_machine_as_test(Histories, settings=chosen)
     # It saw everything that can become of a run.
     assert Histories.seen.keys() >= {

@@ -75,9 +75,8 @@ def test_levels_of_words_that_spark_counts(spark, settings: dict[str, Any], tmp_
     # The model of the run is that whose texts are counted here.
     engine = prepare(config)[0].engine
     every = [*BODIES, *(tag for tags in TAGS for tag in tags or ())]
-    counted, other = (
-        prepare(config, frequencies=Frequencies.of(engine, texts(some)))[0] for some in (every, BODIES)
-    )
+    found = [Frequencies.of(engine, texts(some)) for some in (every, BODIES)]
+    counted, other = (prepare(config, frequencies=each)[0] for each in found)
     row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
     assert row["artifact"] == counted.fingerprint != other.fingerprint
     assert json.loads(row["config"])["importance"]["levels"][1]["epsilon"] == 2
@@ -86,10 +85,8 @@ def test_levels_of_words_that_spark_counts(spark, settings: dict[str, Any], tmp_
 @pytest.mark.long
 def test_the_same_words_chosen_among_other_texts_are_other_draws_for_the_ledger(spark, settings) -> None:
     settings["importance"] = {"provider": "random", "percent": 30}
-    plans = [
-        prepare_run(spark, parse_config({**settings, "columns": columns}), KEY, print)
-        for columns in (["body"], ["body", "tags"])
-    ]
+    asked = [parse_config({**settings, "columns": columns}) for columns in (["body"], ["body", "tags"])]
+    plans = [prepare_run(spark, config, KEY, print) for config in asked]
     assert len({release_of(plan, source_of(plan), "body", "r") for plan in plans}) == 2
 
 

@@ -17,11 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 import pyspark
+import pytest
 
 from dptext_spark.model.artifact import open_model
 from tests.core.unstyled import UNSTYLED
@@ -56,7 +53,6 @@ def unpacked(wheel: Path, folder: Path, version: str = "") -> Path:
 
 
 def renamed(module: bytes, version: str) -> bytes:
-    """Return the module of the version, with another one."""
     found, times = re.subn(rb'(?m)^__version__ = ".*"$', f'__version__ = "{version}"'.encode(), module)
     assert times == 1
     return found
@@ -155,9 +151,8 @@ def test_the_wheel_as_py_files(wheel: Path, submit: Submit, tmp_path: Path) -> N
     (tmp_path / "tmp").mkdir()
     settings = dict.fromkeys(("HOME", "DPTEXT_CACHE", "XDG_CACHE_HOME"), "/proc/none")
     settings["TMPDIR"] = str(tmp_path / "tmp")
-    options = [
-        part for name, value in settings.items() for part in ("--conf", f"spark.executorEnv.{name}={value}")
-    ]
+    named = [f"spark.executorEnv.{name}={value}" for name, value in settings.items()]
+    options = [part for setting in named for part in ("--conf", setting)]
     said = submit(
         "--py-files", "dptext_spark.zip", *options, "driver.py", "reviews.yaml", master="local-cluster[1,1,600]"
     )  # fmt: skip

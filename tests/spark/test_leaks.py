@@ -94,9 +94,8 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
     said = traces[1].splitlines()
-    ended = {
-        line.split()[0]: line for line in said if line.split()[0] in ("good", "invalid", "nulls", "checked")
-    }
+    ends = ("good", "invalid", "nulls", "checked")
+    ended = {line.split()[0]: line for line in said if line.split()[0] in ends}
     assert ended["good"] == "good succeeded"
     assert "invalid DataError" in ended["invalid"]
     assert "1 rows hold invalid UTF-8" in ended["invalid"]

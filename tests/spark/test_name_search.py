@@ -6,13 +6,12 @@ What masks come to at every level is judged by the table of tests/spark/pairs; h
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
@@ -20,7 +19,6 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.spark.nested_columns import Elements
 from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 from tests.spark.test_names import KEY, TEXTS, drawn_here, give, read, rows_of_runs
@@ -33,13 +31,6 @@ ROWS: list[Row] = [
     (2, "ada@example.org or Robert?", ["ADA LOVELACE", "robert"], "c2"),
     (3, None, None, "c2"),
     (4, "", ["", "people like the music"], "c3"),
-]
-# Of these the tiny classifier knows Anna, Keller, Müller and Oslo.
-CLASSIFIED: list[Row] = [
-    (10, "People met Anna Keller", ["in oslo", "people like the music"], "c1"),
-    (11, "anna", None, "c2"),
-    (12, None, ["José Müller", None, ""], "c2"),
-    (13, "Keller wrote to keller@example.org", [], "c3"),
 ]
 PSEUDONYMS = {"lists": True, "person": "pseudonym", "location": "pseudonym"}
 
@@ -62,7 +53,6 @@ def settings(tmp_path: Path, spark: SparkSession) -> dict[str, Any]:
 
 @pytest.fixture
 def classifier(tmp_path: Path) -> str:
-    """A folder with a classifier."""
     pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
     from tests.core.encoder.tiny_classifier import make_tiny_classifier
 
@@ -70,7 +60,6 @@ def classifier(tmp_path: Path) -> str:
 
 
 def alone(model: Privatizer, *, of_customers: bool) -> dict[int, tuple[Any, Any]]:
-    """The rows as the model draws them one by one."""
     return {
         number: drawn_here(
             model, body, notes, ids=pa.array([number]), records=pa.array([customer if of_customers else number]),
@@ -114,7 +103,7 @@ def test_a_run_replaces_names_and_its_audit_agrees(spark, settings: dict[str, An
         run(parse_config({**settings, "policy": {}}), spark, key=KEY)
 
 
-@pytest.mark.cluster
+@pytest.mark.long
 def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(spark, settings, classifier: str) -> None:
     """Its files travel as all files of a model do, however it is shipped."""
     give(spark, settings, [(7, "Anna Keller and Ada Lovelace", ["in Oslo", "José Müller"], "c4")], SCHEMA)
@@ -136,40 +125,6 @@ def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(spark, settings,
     assert facts["consistency_audit"]["passed"] is True
     checked_by_an_audit(settings, config, counts)
     assert run(config, spark, key=KEY).status == "unchanged"
-
-
-def in_one_batch(model: Privatizer, rows: list[Row], by_customer: bool) -> dict[int, tuple[Any, Any]]:
-    """The rows as the model draws them in one batch of each column."""
-    ids = pa.array([row[0] for row in rows])
-    records = pa.array([row[3] for row in rows]) if by_customer else ids
-    shared: dict[str, Any] = {"key": KEY, "run_id": "r"}
-    bodies, _ = model.privatize(
-        pa.array([row[1] for row in rows]), column="body", row_ids=ids, record_ids=records, **shared
-    )
-    held = Elements.of(pa.array([row[2] for row in rows], pa.list_(pa.string())))
-    elements, _ = model.privatize(
-        held.texts, column="notes", row_ids=held.identities(ids), record_ids=records.take(pa.array(held.rows)),
-        **shared,
-    )  # fmt: skip
-    pairs = zip(bodies.to_pylist(), held.whole(elements).to_pylist(), strict=True)
-    return dict(zip(ids.to_pylist(), pairs, strict=True))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("level", "udf"), [("token", "arrow"), ("record", "pandas")])
-def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(spark, settings, classifier, level, udf):
-    if udf == "arrow" and not hasattr(functions, "arrow_udf"):
-        pytest.skip("this Spark has no arrow_udf")
-    names = {"model": classifier, "person": "pseudonym"}
-    model = prepare(parse_config({**settings, "policy": {"names": names}, "consistency": level}))[0]
-    frame = spark.createDataFrame([*ROWS, *CLASSIFIED], SCHEMA).repartition(3, "customer")
-    record = "customer" if level == "record" else None
-    out = dps.privatize(frame, TEXTS, model, row_key="id", record_key=record, key=KEY, run_id="r", udf=udf)
-    released = read(out)
-    assert released == in_one_batch(model, [*ROWS, *CLASSIFIED], by_customer=record is not None)
-    assert released[10][1][0] == "in [LOCATION]"  # oslo, in a text without a capital
-    written = json.dumps([released[row[0]] for row in CLASSIFIED], ensure_ascii=False).lower()
-    assert not {"anna", "keller", "müller", "oslo"} & set(re.findall(r"\w+", written))
 
 
 @pytest.mark.cluster

@@ -34,7 +34,6 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(file: Path, format: str, body: str) -> str:
-    """Write a file of two rows; return its path."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if format == "parquet":
         pq.write_table(pa.table({"id": [1, 2], "body": [body, body]}), file)
@@ -49,7 +48,6 @@ def write(file: Path, format: str, body: str) -> str:
 
 
 def config_of(path: str, format: str, target: Path, **changes: Any) -> RunConfig:
-    """Return settings of a run of the file."""
     options = {"sep": ";"} if format == "csv" else {}
     settings = {
         "input": {"path": path, "format": format, "options": options}, "columns": ["value" if format == "text" else "body"],
@@ -75,6 +73,9 @@ def test_every_reader_reads_the_file_of_that_name(spark, tmp_path: Path, name: s
         assert {row[column] for row in df.collect()} == {TEXTS["right"]}, format
         assert checked_records(spark, source, df) in (0, None)
         assert source_at(spark, source, df, version, "r", None).place == place
+        if not is_folder:
+            sample = read_sample(place, format, AsText(header=True), spark=spark)
+            assert (set(sample.rows[column].to_pylist()), sample.files) == ({TEXTS["right"]}, 1), format
 
 
 @pytest.mark.long
@@ -102,19 +103,6 @@ def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, na
     write(taken / "x.csv", "csv", TEXTS["right"])
     with pytest.raises(SettingsError, match=r"output\.path"):
         run(config_of(place, "csv", taken), spark, key=KEY)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
-def test_samples_are_of_the_file_of_that_name(spark, tmp_path: Path, name: str) -> None:
-    for format, ending in FORMATS.items():
-        place = write(tmp_path / format / f"{name}.{ending}", format, TEXTS["right"])
-        write(tmp_path / format / f"a1.{ending}", format, TEXTS["wrong"])
-        found = read_sample(place, format, AsText(header=True), spark=spark)
-        assert set(found.rows["value" if format == "text" else "body"].to_pylist()) == {TEXTS["right"]}, (
-            format
-        )
-        assert found.files == 1
 
 
 def test_what_is_not_there_is_a_pattern(spark, tmp_path: Path) -> None:

@@ -6,9 +6,6 @@ import secrets
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from pyspark.sql import functions
 
 import dptext_spark as dp

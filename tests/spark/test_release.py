@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow.csv
 import pytest
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
@@ -33,7 +32,6 @@ def dptext(*arguments: object) -> int:
 
 @pytest.fixture
 def here(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with tickets as a CSV file."""
     monkeypatch.chdir(tmp_path)
     table = tickets(ROWS).select(["ticket_id", "customer_id", "topic", "body"])
     pyarrow.csv.write_csv(table, tmp_path / "tickets.csv")
@@ -48,9 +46,8 @@ def settings(here: Path) -> Path:
     beginning(Lexicon.default(), 600).save(here / "words")
     written, _, limits = file.read_text(encoding="utf-8").partition("require:\n")
     assert "bayes_success <= " in limits
-    file.write_text(
-        f"{written}{LIMITS}lexicon: {{source: words}}\npolicy: {{allow_unknown: true}}\n", encoding="utf-8"
-    )
+    more = "lexicon: {source: words}\npolicy: {allow_unknown: true}\n"
+    file.write_text(f"{written}{LIMITS}{more}", encoding="utf-8")
     return file
 
 
@@ -62,7 +59,6 @@ def test_tickets_meet_what_the_settings_of_each_style_require(here: Path, style:
 
 
 def released(*arguments: object, capsys: pytest.CaptureFixture[str], code: int = 0) -> Any:
-    """Return the JSON of a release."""
     capsys.readouterr()
     assert dptext("release", *arguments, "--json") == code
     return json.loads(capsys.readouterr().out)
@@ -94,10 +90,8 @@ def test_a_dry_run_shows_both_plans_and_writes_nothing(here: Path, settings: Pat
     before = sorted(here.iterdir())
     plans = released(settings, "--dry-run", capsys=capsys)
     assert plans["run"]["checked"]["columns"] == ["ticket_id", "customer_id", "topic", "body"]
-    assert (plans["audit"]["table"], plans["audit"]["source"]) == (
-        str(here / "tickets_sanitized"),
-        str(here / "tickets.csv"),
-    )
+    places = (str(here / "tickets_sanitized"), str(here / "tickets.csv"))
+    assert (plans["audit"]["table"], plans["audit"]["source"]) == places
     assert dptext("release", settings, "--dry-run") == 0
     assert sorted(here.iterdir()) == before
     assert released(settings, "--dry-run", "-s", "columns=[nope]", capsys=capsys, code=3)["exit_code"] == 3
@@ -156,9 +150,6 @@ def test_an_audit_reads_the_rows_that_the_run_read(here: Path, settings: Path, c
     given = ["-s", f"input.where.topic={topic}", "-s", "run.id=r4"]
     assert released(settings, *given, capsys=capsys)["run"]["rows"] == some
     assert dptext("audit", settings, *given, "--json") == 0
-    figures = {
-        each["name"]: each["value"]
-        for each in json.loads(capsys.readouterr().out)["figures"]
-        if not each["column"]
-    }
+    every = json.loads(capsys.readouterr().out)["figures"]
+    figures = {each["name"]: each["value"] for each in every if not each["column"]}
     assert (figures["rows"], figures["missing_in_table"]) == (some, 0)

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import RunError, SettingsError
@@ -36,7 +34,6 @@ def utility(held: bytes | str, method: str = "getBytes") -> Any:
 
 @pytest.fixture
 def notebook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A notebook's shell, whose namespace the platform fills."""
     names: dict[str, Any] = {}
     shell = ModuleType("IPython")
     shell.get_ipython = lambda: SimpleNamespace(user_ns=names)  # type: ignore[attr-defined]
@@ -108,11 +105,7 @@ def test_a_variable_is_gone_before_spark_starts(monkeypatch: pytest.MonkeyPatch)
         raise RunError(f"started with {sorted({'RUN_KEY'} & set(os.environ))}")
 
     monkeypatch.setattr(runner, "spark_session", starts)
-    settings = {
-        "input": {"path": "/a"},
-        "columns": ["body"],
-        "output": {"path": "/b"},
-        "key": {"env": "RUN_KEY"},
-    }
+    settings = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": "/b"}}
+    settings["key"] = {"env": "RUN_KEY"}
     with pytest.raises(RunError, match=r"started with \[\]"):
         run(parse_config(settings))

@@ -136,9 +136,8 @@ def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_ar
     ):
         assert said in shown
     written = (here / "de.yaml").read_text()
-    assert load_config(here / "de.yaml").policy == replace(
-        parse_model_config({"style": "balanced"}).policy, names=Policy().names
-    )
+    balanced = parse_model_config({"style": "balanced"}).policy
+    assert load_config(here / "de.yaml").policy == replace(balanced, names=Policy().names)
     assert "policy:\n  names: none\n" in written
 
 
@@ -186,9 +185,8 @@ def test_columns_of_few_values_are_proposed_as_attributes(here: Path, tmp_path: 
 )
 def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
     others = (f"{name} x", "line\nbreak")
-    made = TableSettings(
-        "/data/in.csv", "csv", (spelled((name,)),), f"{name} key", (), (f"{name} user",), others
-    )
+    names = ((spelled((name,)),), f"{name} key", (), (f"{name} user",), others)
+    made = TableSettings("/data/in.csv", "csv", *names)
     text, config = settings_file(made, style)
     file = tmp_path / "s.yaml"
     file.write_text(text, encoding="utf-8")
@@ -263,10 +261,8 @@ def test_first_lines_of_files_are_compared_and_large_ones_named(tmp_path: Path, 
 
 
 def test_json_may_have_another_encoding(tmp_path: Path) -> None:
-    records = "".join(
-        json.dumps({"id": n, "body": f"über {body}"}, ensure_ascii=False) + "\n"
-        for n, body in enumerate(BODIES)
-    )
+    lines = [{"id": n, "body": f"über {body}"} for n, body in enumerate(BODIES)]
+    records = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     for encoding in ("ISO-8859-1", "UTF-16LE"):
         (tmp_path / "t.json").write_bytes(records.encode(encoding))
         with pytest.raises(DataError):
@@ -299,7 +295,9 @@ def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
     assert quoted.rows["body"].to_pylist()[0] == 'a "b",\nc d e'
     assert quoted.options == {"header": True}
     (tmp_path / "u.csv").write_bytes(codecs.BOM_UTF16_LE + lines().encode("utf-16-le"))
-    assert read_sample(tmp_path / "u.csv").options["encoding"] == "UTF-16"
+    marked = read_sample(tmp_path / "u.csv")
+    assert (marked.options["encoding"], marked.rows["body"].to_pylist()) == ("UTF-16", BODIES)
+    assert (marked.total, marked.is_exact) == (len(BODIES), True)
     (tmp_path / "b.csv").write_bytes(codecs.BOM_UTF8 + lines().encode())
     assert read_sample(tmp_path / "b.csv").rows.column_names == HEAD
     (tmp_path / "z.csv.gz").write_bytes(gzip.compress(lines().encode()))
@@ -334,12 +332,7 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
         "half a surrogate pair",
     ),
     "brackets": ("t.json", b"[" * 5000 + b"]" * 5000, 3, "does not have one JSON record a line"),
-    "keys": (
-        "t.json",
-        b'{"a":' * 300 + b'"a text of words"' + b"}" * 300,
-        3,
-        "nests more than 50 levels",
-    ),
+    "keys": ("t.json", b'{"a":' * 300 + b'"a text of words"' + b"}" * 300, 3, "nests more than 50 levels"),
     "an empty parquet": ("t.parquet", b"", 8, "no row"),
     "no footer": ("t.parquet", b"PAR1 no footer", 3, "'t.parquet' cannot be read as parquet"),
 }
@@ -399,10 +392,8 @@ def test_a_unique_column_whose_name_says_nothing_is_no_key_of_the_settings(tmp_p
 
 def test_short_codes_in_lists_are_no_text_and_titles_are(tmp_path: Path) -> None:
     times = ["Mon Jan 05 10:15:00 UTC 2026", "2026-01-05 10:15", "5 March 2026 at 10:15 AM"]
-    said = [
-        [{"sender": "customer service", "at": time, "state": "open", "text": body} for time in times]
-        for body in BODIES
-    ]
+    rest = {"sender": "customer service", "state": "open"}
+    said = [[{**rest, "at": time, "text": body} for time in times] for body in BODIES]
     rows = {
         "thread": pa.array(said),
         "labels": pa.array([["open", "late", "paid back"]] * 4),

@@ -29,13 +29,11 @@ def nodes(plan: Any) -> Iterator[Any]:
 
 
 def evaluation(out: DataFrame) -> Any:
-    """The node of the executed plan that calls Python."""
     (node,) = [n for n in nodes(out._jdf.queryExecution().executedPlan()) if "EvalPython" in n.nodeName()]
     return node
 
 
 def sent(out: DataFrame) -> int:
-    """The bytes that went to the Python workers."""
     out.collect()
     return int(evaluation(out).metrics().apply("pythonDataSent").value())
 
@@ -60,8 +58,7 @@ def test_of_nested_columns_the_texts_alone(narrow: DataFrame, privatizer) -> Non
     def privatized(extra: str) -> DataFrame:
         column = f"array(named_struct('text', body, 'other', {extra})) AS comments"
         nested = narrow.selectExpr("id", column, f"map({extra}, body) AS attributes")
-        return dps.privatize(
-            nested, ["comments.text", "attributes"], privatizer, row_key="id", key=KEY, run_id="r"
-        )
+        columns = ["comments.text", "attributes"]
+        return dps.privatize(nested, columns, privatizer, row_key="id", key=KEY, run_id="r")
 
     assert sent(privatized("repeat('secret ', 200)")) == sent(privatized("'x'")) > 2_000 * 40

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
 from dptext_spark.errors import DataError, SettingsError

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
 from dptext_spark.audit.table_audit import StayedWord
@@ -25,8 +24,7 @@ TABLE = (
 
 
 @pytest.fixture
-def places(spark: SparkSession, tmp_path: Path) -> list[str]:
-    """The arguments of an audit of a small table."""
+def places(spark, tmp_path: Path) -> list[str]:
     for name, rows in (("table", TABLE), ("source", SOURCE)):
         frame = spark.createDataFrame(rows, "id long, body string").repartition(3)
         frame.write.format("delta").save(str(tmp_path / name))
@@ -35,17 +33,14 @@ def places(spark: SparkSession, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.long
-def test_figures_are_those_counted_by_hand(spark: SparkSession, places, capsys) -> None:
+def test_figures_are_those_counted_by_hand(spark, places, capsys) -> None:
     required = ["--require", "persons_kept <= 0.4", "--require", "names_kept >= 0.7"]
     assert main(["audit", *places, *required, "--json"]) == 7
     out, err = capsys.readouterr()
     found = json.loads(out)
     written = spark.read.format("delta").load(found["metrics"]).collect()
-    figures = {
-        row["metric"].removeprefix("audit_"): row["value"]
-        for row in written
-        if row["column"] is None and row["metric"].startswith("audit_")
-    }
+    named = [row for row in written if row["column"] is None and row["metric"].startswith("audit_")]
+    figures = {row["metric"].removeprefix("audit_"): row["value"] for row in named}
     # Ada, Lovelace, Oslo and Ada are found, of which Lovelace was replaced; row 5 could not be compared.
     assert (figures["names_found"], figures["names_kept"]) == (4, 0.75)
     assert [one["holds"] for one in found["requirements"]] == [False, True]

@@ -53,11 +53,8 @@ def delta_table(folder: Path, columns: list[str], *, run: str | None = None, mad
         "configuration": {},
         "createdTime": 1_700_000_000_000,
     }
-    actions = [
-        {"commitInfo": info},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": described},
-    ]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    actions = [{"commitInfo": info}, {"protocol": protocol}, {"metaData": described}]
     (folder / "_delta_log").mkdir(parents=True)
     (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)) + "\n")
 
@@ -96,18 +93,12 @@ def write_places(root: Path) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A run that is refused.
+    """A run that is refused."""
 
-    Attributes:
-        settings: beside those of `config_of`.
-        kind: of the error.
-        said: a part of its message.
-        alike: whether run and dry run say the same to the letter; else the reason in parentheses differs.
-    """
-
-    settings: dict[str, Any]
-    kind: type[DPTextError]
-    said: str
+    settings: dict[str, Any]  # beside those of `config_of`
+    kind: type[DPTextError]  # of the error
+    said: str  # a part of its message
+    # whether run and dry run say the same to the letter; else the reason in parentheses differs.
     alike: bool = field(default=True)
 
 

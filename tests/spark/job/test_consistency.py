@@ -23,9 +23,8 @@ WORDS = ("the", "time", "day", "about", "house")
 
 class TestTheSample:
     def share(self, spark, key: RunKey, share: float, scope: str = "id") -> set[int]:
-        frame = (
-            spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id")).withColumn("scope", F.col(scope))
-        )
+        frame = spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id"))
+        frame = frame.withColumn("scope", F.col(scope))
         return {row["id"] for row in sample_of(frame, key, share).collect()}
 
     @pytest.mark.parametrize("scope", ["id", "text"])
@@ -47,9 +46,7 @@ class TestPairs:
         ) -> pa.Table:
             names = ["scope", *(f"{side}{i}" for i in range(columns) for side in "so")]
             kinds = [pa.string(), *[kind or pa.string()] * 2 * columns]
-            arrays = [
-                pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
-            ]
+            arrays = [pa.array(values, of) for values, of in zip(zip(*rows, strict=True), kinds, strict=True)]
             job = PairTables(Shipped(str(tmp_path / "model"), ""), KEY, columns, wanted=Wanted(exact=level))
             return pa.Table.from_batches(job(iter([pa.RecordBatch.from_arrays(arrays, names=names)])))
 
@@ -64,10 +61,12 @@ class TestPairs:
             ([("a", "the", "day"), ("b", "the", "house")], "dataset", 1, [2]),
             ([("a", "the", "day", "the", "house")], "record", 2, [2]),  # columns share the groups
             ([("a", None, None), ("b", "", ""), ("c", "the", "day")], "record", 1, [1]),
+            ([("a", ["the", None, "the time"], ["day", None, "house day"])], "record", 1, [1, 2]),
         ],
     )
     def test_groups_have_so_many_replacements(self, pairs, rows, level, columns, sizes) -> None:
-        found = pairs(*rows, level=level, columns=columns)
+        kind = pa.list_(pa.string()) if isinstance(rows[0][1], list) else None
+        found = pairs(*rows, level=level, columns=columns, kind=kind)
         assert misfits(found) == 0
         groups = groups_of(found, level)
         assert sorted(len({one["replacement"] for one in groups if one["words"] == words}) for words in {
@@ -126,9 +125,8 @@ def misfits(found: pa.Table) -> int:
     ("level", "scopes", "row_key"), [("token", 100, "id"), ("record", 0, "id"), ("record", 100, None)]
 )
 def test_an_audit_that_did_not_run_is_not_called_passed(level, scopes, row_key) -> None:
-    settings = SimpleNamespace(
-        audit=SimpleNamespace(consistency_scopes=scopes), consistency=level, row_key=row_key
-    )
+    asked = SimpleNamespace(consistency_scopes=scopes)
+    settings = SimpleNamespace(audit=asked, consistency=level, row_key=row_key)
     told: list[str] = []
     found = audit(SimpleNamespace(config=settings), 0, 1, told.append)  # type: ignore[arg-type]
     assert found.said

@@ -70,12 +70,8 @@ def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
     rows = 300_000
     units = spark.range(0, rows, 1, 1).withColumn("units", F.pmod(F.hash("id"), F.lit(20_000)))
     observation = Observation("units")
-    observed = units.observe(
-        observation,
-        F.count("units").alias("rows"),
-        F.sum(F.lit(0)).alias("unknown_rows"),
-        *unit_figures(F.col("units")),
-    )
+    figures = [F.count("units").alias("rows"), F.sum(F.lit(0)).alias("unknown_rows")]
+    observed = units.observe(observation, *figures, *unit_figures(F.col("units")))
     observed.write.format("noop").mode("overwrite").save()
     counts = counts_of(observation)
     assert counts is not None

@@ -54,7 +54,6 @@ class Watched:
         return found
 
     def without_effect(self) -> list[str]:
-        """The effects that changed nothing."""
         pairs = pairwise(self.seen)
         return [now for (_, there), (now, then) in pairs if now.startswith("after ") and there == then]
 
@@ -93,18 +92,12 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
     assert again.unannounced() == []
 
 
+REST = (Effect.RUN_ROW, Effect.SETTLEMENT, Effect.METRICS)
+SELDOM = [pytest.param(effect, marks=pytest.mark.cluster) for effect in REST]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "fails",
-    [
-        Effect.DATA_COMMIT,
-        *(
-            pytest.param(one, marks=pytest.mark.cluster)
-            for one in (Effect.RUN_ROW, Effect.SETTLEMENT, Effect.METRICS)
-        ),
-    ],
-    ids=lambda one: one.name,
-)
+@pytest.mark.parametrize("fails", [Effect.DATA_COMMIT, *SELDOM], ids=lambda effect: effect.name)
 def test_of_a_run_that_fails_and_of_the_next(spark, settings: Any, tmp_path: Path, fails: Effect) -> None:
     watched = Watched(tmp_path)
 
@@ -130,19 +123,16 @@ def test_of_a_run_that_fails_and_of_the_next(spark, settings: Any, tmp_path: Pat
     assert again.points == points(*[one for one in OF_A_RUN if not (committed and one is Effect.DATA_COMMIT)])
     assert again.unannounced() == []
     # What its first attempt had reserved, or settled already, is not done twice.
-    done = {
-        Effect.SETTLEMENT: [Effect.RESERVATION.after],
-        Effect.METRICS: [Effect.RESERVATION.after, Effect.SETTLEMENT.after],
-    }
+    reserved, settled = Effect.RESERVATION.after, Effect.SETTLEMENT.after
+    done = {Effect.SETTLEMENT: [reserved], Effect.METRICS: [reserved, settled]}
     assert again.without_effect() == done.get(fails, [])
 
 
 @pytest.mark.cluster
 def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
     audit = {"shareable": str(tmp_path / "shareable"), "restricted": str(tmp_path / "restricted")}
-    config = settings(
-        output={"table": "named", "other_columns": "keep"}, audit={"consistency_scopes": 0, **audit}
-    )
+    output = {"table": "named", "other_columns": "keep"}
+    config = settings(output=output, audit={"consistency_scopes": 0, **audit})
     made = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
     watched = Watched(tmp_path, Path(made) / "named")
     assert ran(spark, config, watched) == "succeeded"
@@ -154,9 +144,8 @@ def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_of_a_stream(spark: Any, settings: Any, tmp_path: Path) -> None:
-    more = spark.createDataFrame(
-        [(i, "good news about my friend") for i in range(20, 30)], "id long, body string"
-    )
+    rows = [(i, "good news about my friend") for i in range(20, 30)]
+    more = spark.createDataFrame(rows, "id long, body string")
     more.coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "in"))
     config = settings(mode="incremental", stream={"max_files": 1, "starting_version": 0})
 

@@ -52,7 +52,6 @@ class Look:
     settings: dict[str, Any]
 
     def write(self, texts: list[Any], files: int = 2, name: str = "in") -> None:
-        """Append texts by their number to a table."""
         frame = self.spark.createDataFrame(list(enumerate(texts)), "id long, body string")
         frame.repartition(files).write.format("delta").mode("append").save(str(self.folder / name))
 
@@ -80,7 +79,6 @@ class Look:
         return message
 
     def is_untouched(self) -> bool:
-        """Check that there is neither target nor account nor ledger."""
         return {file.name for file in self.folder.iterdir()} == {"in"}
 
 
@@ -190,7 +188,6 @@ def test_the_sample_does_not_depend_on_partitions(look: Look, form: str, row_key
 
 
 def texts_of(df: DataFrame, files: list[str]) -> set[bytes]:
-    """Return the texts of the rows of ten files."""
     assert len(set(files)) == MOST_FILES
     names = {name.rsplit("/", 1)[1] for name in files}
     rows = df.selectExpr("body", "_metadata.file_name AS file").collect()
@@ -234,7 +231,6 @@ def test_few_files_are_evenly_spaced() -> None:
 
 
 def files_read(df: DataFrame) -> int:
-    """How many files a frame's plan reads."""
     plan: Any = df._jdf.queryExecution().executedPlan()
     plan.executeCollect()
 

@@ -6,9 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -37,7 +34,7 @@ from dptext_spark.spark.job.planned_run import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.schemas import LEDGER, SCHEMA
-from dptext_spark.spark.tables import Target, history
+from dptext_spark.spark.tables import Target
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
@@ -61,7 +58,6 @@ def config(base: Path, **changes: Any) -> RunConfig:
 
 @pytest.fixture(scope="module")
 def base(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An input that tests share; each has a ledger of its own."""
     folder = tmp_path_factory.mktemp("ledger")
     rows = [(i, f"good news {i}", "a note") for i in range(4)]
     frame = session.createDataFrame(rows, "id long, body string, note string")
@@ -71,7 +67,6 @@ def base(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(base: Path, tmp_path: Path) -> Path:
-    """A folder with the input in it."""
     (tmp_path / "in").symlink_to(base / "in")
     return tmp_path
 
@@ -107,7 +102,6 @@ def entries(spark: Any, base: Path) -> list[Entry]:
 
 
 def book_of(rows: list[Entry | Decision]) -> Book:
-    """What a ledger of these rows is read as."""
     filled = [dict.fromkeys(LEDGER.fieldNames()) | vars(row) for row in rows]
     return Book.of(len(rows) - 1, {name: [row[name] for row in filled] for name in LEDGER.fieldNames()})
 
@@ -129,7 +123,6 @@ class Kept:
         committed: bool = False,
         **settings: Any,
     ) -> Balance:
-        """Reserve for a run with draws of its own, and commit it."""
         place = SimpleNamespace(ledger="/ledger", target=out)
         asked = entry_of(run_id, epsilon=epsilon, output=out)
         setup = SimpleNamespace(
@@ -208,9 +201,8 @@ class TestALimit:
         raised = kept.run("b", limit=3.0, raise_limit="minute 12")
         assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0)
         assert raised.override is None
-        assert (
-            kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
-        )  # tried again: it is the same limit
+        # Tried again: it is the same limit.
+        assert kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
         assert kept.run("c").kept == 3.0
         assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 3.0, "minute 12")]
         with pytest.raises(RunError, match=r"3 \(kept in the ledger"):
@@ -320,9 +312,8 @@ class TestWhatARunSpends:
         assert after(strong) == 5.5
         token = setup_of(spark, here, consistency="token", run={"id": "eighth"})
         assert after(token) == 6.5
-        assert (
-            after(replace(token, place=replace(token.place, target=Target(path="/x")))) == 6.5
-        )  # the same draws
+        elsewhere = replace(token.place, target=Target(path="/x"))
+        assert after(replace(token, place=elsewhere)) == 6.5  # the same draws
         assert after(replace(token, run_id="ninth")) == 7.5  # a run id is in the draws
         stream = replace(token, run_id="s.0", input_version="delta:0..1")
         assert after(stream, added_to="s") == 8.5
@@ -419,9 +410,8 @@ class TestARun:
         warned = facts["disclosure"]["sections"][0]
         assert warned["heading"] == "Warnings"
         assert over["override"] in " ".join(warned["sentences"])
-        assert (
-            spark.read.format("delta").load(str(here / "ledger")).schema.fieldNames() == LEDGER.fieldNames()
-        )
+        written = spark.read.format("delta").load(str(here / "ledger"))
+        assert written.schema.fieldNames() == LEDGER.fieldNames()
         # The same draws into another target spend nothing, so that no reason is needed.
         target = {"path": str(here / "o2"), "other_columns": "keep"}
         again = setup_of(spark, here, ledger={"limit": 0.5}, output=target, run={"id": "p"})
@@ -436,9 +426,8 @@ class TestARun:
         for module, name in ((runs, "put"), (writing, "watched")):  # the row of `runs`, and the data
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, None)
-                with pytest.raises(
-                    RunError, match="Nothing was written" if name == "put" else "before its commit"
-                ):
+                said = "Nothing was written" if name == "put" else "before its commit"
+                with pytest.raises(RunError, match=said):
                     run(settings, spark, key=KEY)
             assert {one.status for one in entries(spark, here)} == {"void"}
 
@@ -489,8 +478,6 @@ class TestARun:
 
 
 class TestARecord:
-    """What a release was found to cost its longest record."""
-
     @pytest.mark.long
     def test_is_counted_beside_the_word(self, spark: Any, here: Path) -> None:
         mechanism = {"name": "custext", "epsilon": 1.0}
@@ -554,56 +541,6 @@ def test_a_settlement_between_two_decisions_hides_neither_from_the_other(spark, 
     assert ended == ["ledger.limit"]
     standing = {entry.run_id: entry.status for entry in ledger.entries_of(spark, path).entries}
     assert standing == {"spent": SPENT, "first": RESERVED}
-
-
-DRIVER = """
-import hashlib, os, sys, time
-from dataclasses import replace
-from pathlib import Path
-from dptext_spark.randomness import RunKey
-from dptext_spark.errors import RunError
-from dptext_spark.spark.job import ledger
-from dptext_spark.spark.session import spark_session
-from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.tables import Target
-from dptext_spark.config.load import parse_config
-
-name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-settings = {
-    "input": {"path": str(base / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
-    "output": {"path": str(base / name), "other_columns": "keep"}, "run": {"id": name},
-}
-spark = spark_session(master="local[1]", warehouse=base / ("warehouse-" + name), settings={
-    "spark.local.dir": str(base / "local"), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 1,
-})
-setup = prepare_run(spark, parse_config(settings), RunKey(os.urandom(32)), lambda step: None)
-
-def meet(what):
-    (base / (what + "-" + name)).touch()
-    until = time.time() + 400
-    while not all((base / (what + "-" + other)).exists() for other in ("left", "right")):
-        assert time.time() < until, "the other process is gone"
-        time.sleep(0.002)
-
-for turn in range(rounds):
-    # A limit of one release: only one of the two may pass, each time in another ledger.
-    limited = parse_config({**settings, "ledger": {"path": str(base / ("race%d" % turn)), "limit": 1.0}})
-    place = replace(setup.place, ledger=limited.ledger.path)
-    meet("turn%d" % turn)
-    try:
-        ledger.reserve(replace(setup, config=limited, place=place))
-        print("RESULT passed", flush=True)
-    except RunError as refused:
-        print("RESULT", "refused" if "ledger.limit" in str(refused) else str(refused), flush=True)
-if name == "right":
-    # What a driver leaves that is killed between its reservation and its commit.
-    killed = parse_config({**settings, "ledger": {"path": str(base / "ledger")}})
-    key = RunKey(hashlib.sha256(b"one").digest())
-    place = replace(setup.place, ledger=killed.ledger.path, target=Target(path=str(base / "out")))
-    ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=place))
-    print("RESULT reserved", flush=True)
-    time.sleep(600)
-"""
 
 
 @pytest.mark.cluster
@@ -683,41 +620,3 @@ def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) ->
     with pytest.raises(SettingsError, match="has no ledger"):
         read(str(path), spark)
     assert sorted(path.rglob("*")) == before
-
-
-@pytest.mark.long
-def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
-    rounds = 3
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", DRIVER, name, str(here), str(rounds)], cwd=here, env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-        )
-        for name in ("left", "right")
-    ]  # fmt: skip
-    said: dict[str, list[str]] = {"left": [], "right": []}
-    try:
-        for name, process in zip(said, started, strict=True):
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("RESULT "):
-                    said[name].append(line.removeprefix("RESULT ").strip())
-                if said[name][-1:] == ["reserved"]:
-                    break
-    finally:
-        for process in started:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    assert (len(said["left"]), len(said["right"])) == (rounds, rounds + 1), said
-    for turn in range(rounds):
-        assert sorted([said["left"][turn], said["right"][turn]]) == ["passed", "refused"]
-        assert len(ledger.entries_of(spark, str(here / f"race{turn}"))[1]) == 1
-    (left_open,) = entries(spark, here)
-    assert left_open.status == "reserved"
-    assert history(spark, Target(path=str(here / "out"))) == []
-    facts = run(config(here, run={"id": "k"}, ledger={"limit": 1.0}), spark, key=KEY).facts
-    assert facts["ledger"]["columns"][0]["total"] == 1.0
-    assert facts["ledger"]["unfinished"] == 0
-    assert {one.status for one in entries(spark, here)} == {"spent"}

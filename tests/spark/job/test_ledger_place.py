@@ -64,7 +64,6 @@ def test_a_second_target_counts_and_a_limit_binds_over_both(spark: Any, tmp_path
 
 @pytest.fixture
 def named(spark: Any, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An input by its name, whose files lie in `data`."""
     letters(spark).write.format("delta").saveAsTable("letters", path=str(tmp_path / "data/in"))
     yield {"table": "default.letters"}
     for table in ("letters", "dptext_ledger"):
@@ -139,18 +138,13 @@ def test_where_nothing_can_be_written_nothing_is_read(spark: Any, tmp_path: Path
     """No user can make a file in /proc, as on read-only storage."""
     reads: list[Input] = []
     monkeypatch.setattr(prepare, "read_input", lambda spark, source, columns: reads.append(source))
-    settings = config(
-        {"path": "/proc/version", "format": "text"},
-        tmp_path / "out",
-        columns=["value"],
-        row_key={"none": "accept"},
-    )
+    given = {"columns": ["value"], "row_key": {"none": "accept"}}
+    settings = config({"path": "/proc/version", "format": "text"}, tmp_path / "out", **given)
     for refused in (lambda: run(settings, spark, key=key("a")), lambda: dry_run(settings, print)):
         with pytest.raises(SettingsError) as told:
             refused()
-        assert all(
-            name in str(told.value) for name in ("ledger.path", "ledger.table", "/proc/_dptext_ledger")
-        )
+        names = ("ledger.path", "ledger.table", "/proc/_dptext_ledger")
+        assert all(name in str(told.value) for name in names)
     assert not reads
     assert os.listdir(tmp_path) == []
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
@@ -81,9 +80,8 @@ def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written
         lexicon={"source": str(folder / "words")},
     )  # fmt: skip
     assert main(["run", str(file)]) == 2
-    assert "require: 'record_epsilon' has no figure by this mechanism" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    err = " ".join(capsys.readouterr().err.split())
+    assert "require: 'record_epsilon' has no figure by this mechanism" in err
     assert not [one for one in folder.iterdir() if one.name.startswith("never") and one != file]
 
 
@@ -93,7 +91,6 @@ APPROVAL = {"purpose": "A purpose of ours", "owner": "An owner"}
 
 
 def called(*arguments: object) -> tuple[int, str, str]:
-    """Return the exit code of a command, and what it printed."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(map(str, arguments)))

@@ -64,9 +64,8 @@ class TestRuns:
         assert runs.is_unfinished(spark, folder, "elsewhere")
         assert [row["status"] for row in table.where("run_id = 'r2'").collect()] == ["started"]
         spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")  # a time is that instant in any zone
-        instants = (
-            spark.read.format("delta").load(folder).selectExpr("unix_seconds(started_at) AS s").collect()
-        )
+        seconds = "unix_seconds(started_at) AS s"
+        instants = spark.read.format("delta").load(folder).selectExpr(seconds).collect()
         assert {row["s"] for row in instants} == {RECORD.started_at.timestamp()} == {1_700_000_000}
         assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("dptext_run")]
 
@@ -80,9 +79,8 @@ class TestRuns:
 class TestMetrics:
     @pytest.mark.long
     def test_a_runs_metrics_replace_its_own_only(self, spark, folder: str) -> None:
-        runs.put_metrics(
-            spark, folder, "r1", [(None, "words", 7), ("body", "words", 5.0), ("body", "share", None)]
-        )
+        earlier = [(None, "words", 7), ("body", "words", 5.0), ("body", "share", None)]
+        runs.put_metrics(spark, folder, "r1", earlier)
         runs.put_metrics(spark, folder, "r2", [(None, "words", 1.0)])
         runs.put_metrics(spark, folder, "r1", [(None, "words", 8.0)])
         table = spark.read.format("delta").load(folder)

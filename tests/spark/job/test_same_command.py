@@ -27,7 +27,6 @@ KEY = RunKey(hashlib.sha256(b"one").digest())
 
 @pytest.fixture(scope="module")
 def source(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What all of them read."""
     folder = tmp_path_factory.mktemp("same") / "in"
     frame = session.createDataFrame([(i, f"good news {i}") for i in range(4)], "id long, body string")
     frame.coalesce(1).write.format("delta").save(str(folder))
@@ -36,8 +35,6 @@ def source(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Command:
-    """A command that several processes start."""
-
     spark: Any
     source: Path
     base: Path
@@ -50,7 +47,6 @@ class Command:
         })  # fmt: skip
 
     def start(self, mode: str = "error") -> str:
-        """Run as a process of its own would, and return how it ended."""
         settings = self.config(mode)
         return run_once(lambda: prepare_run(self.spark, settings, KEY, silent), settings, silent).status
 

@@ -33,7 +33,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any], int, list[str]]:
-    """The rows of the output, how many files hold them, and what the run said."""
     settings: dict[str, Any] = {
         "input": {"path": str(source), "format": "parquet"},
         "columns": ["body"],
@@ -57,9 +56,8 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
     ],
 )
 def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(spark, source, tmp_path, monkeypatch, more):
-    kept, few, _ = written(
-        spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
-    )
+    as_it_is = {"id": "the-run", "partitions": "keep"}
+    kept, few, _ = written(spark, source, tmp_path / "kept", run=as_it_is, **more)
     monkeypatch.setattr(writing, "LEAST_BYTES", 0)
     monkeypatch.setattr(writing, "CORES_A_TASK", 1)
     monkeypatch.setattr(writing, "SKEWED", 1.2)  # of two cores, one holds nearly everything
@@ -73,11 +71,8 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(spark, source, tmp
 def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
     uncounted = SimpleNamespace(groupBy=lambda *_: pytest.fail("the rows were counted"))
     sizes = TextSizes(SAMPLE_ROWS, writing.LEAST_BYTES / 3_000, 1.0)
-    known = {
-        "spark": SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=8)),
-        "df": uncounted,
-        "sizes": sizes,
-    }
+    cores = SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=8))
+    known = {"spark": cores, "df": uncounted, "sizes": sizes}
     plan: Any = SimpleNamespace(**known, rows=2_999, privatizer=SimpleNamespace(samplers=()))
     assert writing._needed(plan) is None
     for rows in (None, 3_001):

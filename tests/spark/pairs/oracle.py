@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chispa import assert_df_equality
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
@@ -30,9 +30,6 @@ from tests.spark.pairs.table import (
     shown,
     tagged_rows,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CORPUS = [
     "the people of the city",
@@ -104,9 +101,8 @@ def judge(spark: SparkSession, entry: Row, folder: Path, own: Path) -> None:
             config = parse_config(settings_of(entry, folder, own))
         facts = run(config, spark).facts
         assert (facts["status"], facts["problems"], facts["rows"]) == ("succeeded", [], len(part))
-        reference = Reference(
-            entry, model, f"pairs.{number}" if "stream" in entry.features else "pairs", CORPUS
-        )
+        run_id = f"pairs.{number}" if "stream" in entry.features else "pairs"
+        reference = Reference(entry, model, run_id, CORPUS)
         expected += [{**row, **reference.row(row)} for row in part]
         counted = {name: facts["restricted"][name] for name in (*COUNTED, "unknown_rows")}
         counts += reference.counts
@@ -121,9 +117,8 @@ def judge(spark: SparkSession, entry: Row, folder: Path, own: Path) -> None:
     if entry.fresh:
         again = merged(settings_of(entry, folder, own, out="fresh"), {"run": {"id": "fresh"}})
         run(parse_config(again), spark)
-        check_account(
-            spark, entry, parse_config(again), len(rows), releases=2 if entry.level == "token" else 1
-        )
+        releases = 2 if entry.level == "token" else 1
+        check_account(spark, entry, parse_config(again), len(rows), releases=releases)
 
 
 def output(spark: SparkSession, config: RunConfig) -> DataFrame:
@@ -162,23 +157,16 @@ def check_account(spark: SparkSession, entry: Row, config: RunConfig, rows: int,
     """Compare the row of `runs`, the ledger and the statement with what follows from the settings."""
     table = spark.read.format("delta").load(f"{config.shareable}/runs")
     (row,) = (one.asDict() for one in table.collect() if one["run_id"] == config.run.id)
-    assert (row["status"], row["rows"], row["key_kind"], row["identity"]) == (
-        "succeeded",
-        rows,
-        "file",
-        "row_key",
-    )
+    found = (row["status"], row["rows"], row["key_kind"], row["identity"])
+    assert found == ("succeeded", rows, "file", "row_key")
     assert row["second_release"] is False
     guarantee = json.loads(row["guarantee"])
     assert guarantee["epsilon"] == entry.epsilon
     ledger = spark.read.format("delta").load(str(config.ledger.path)).collect()
     # What is spent: ε of each release that was not declared void; equal draws are one release, and so are a stream's new rows.
     for column in entry.columns:
-        spends = {
-            one["release"]: one["epsilon"]
-            for one in ledger
-            if one["column"] == column and one["status"] != "void"
-        }
+        counted = [one for one in ledger if one["column"] == column and one["status"] != "void"]
+        spends = {one["release"]: one["epsilon"] for one in counted}
         assert len(spends) == releases
         total = sum(spends.values())
         assert total == entry.epsilon * releases

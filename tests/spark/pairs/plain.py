@@ -95,27 +95,16 @@ class Numbers:
 
 @dataclass
 class Token:
-    """A stretch of a text: a gap, a mark in place of a name, or a word.
+    """A stretch of a text: a gap, a mark in place of a name, or a word."""
 
-    Attributes:
-        source: as the input holds it.
-        place: byte of the text where it begins.
-        action: as :class:`Piece` names it; `drawn` where the policy draws it.
-        text: what is written, unless it is drawn.
-        code: of a word of the lexicon that is drawn; -1 else.
-        how: it is written.
-        counter: of a word.
-        level: law by which it is drawn; None: it stays as it is; -1: it is masked beyond a budget.
-    """
-
-    source: str
-    place: int
-    action: str
-    text: str
-    code: int = -1
-    how: str = ""
-    counter: str = ""
-    level: int | None = 0
+    source: str  # as the input holds it
+    place: int  # byte of the text where it begins
+    action: str  # as :class:`Piece` names it; `drawn` where the policy draws it
+    text: str  # what is written, unless it is drawn
+    code: int = -1  # of a word of the lexicon that is drawn; -1 else
+    how: str = ""  # it is written
+    counter: str = ""  # of a word
+    level: int | None = 0  # of its law; None: it stays as it is; -1: it is masked beyond a budget
 
     @property
     def is_drawn(self) -> bool:
@@ -124,19 +113,12 @@ class Token:
 
 @dataclass
 class Reference:
-    """The plain reference of a run.
+    """The plain reference of a run."""
 
-    Attributes:
-        entry: the settings.
-        model: whose laws are sampled, and nothing else of it.
-        run_id: of the run, or of a micro-batch.
-        corpus: documents in which importance counts.
-    """
-
-    entry: Row
-    model: Privatizer
-    run_id: str
-    corpus: Sequence[str]
+    entry: Row  # the settings
+    model: Privatizer  # whose laws are sampled, and nothing else of it
+    run_id: str  # of the run, or of a micro-batch
+    corpus: Sequence[str]  # documents in which importance counts
 
     def __post_init__(self) -> None:
         self.words = [str(word) for word in self.model.vocabulary.strings().to_pylist()]
@@ -176,9 +158,8 @@ class Reference:
                 yield (name, None), value
             else:
                 texts = value or []
-                yield from (
-                    ((name, at), part if name == "tags" else part[0]) for at, part in enumerate(texts)
-                )
+                parts = [part if name == "tags" else part[0] for part in texts]
+                yield from (((name, at), part) for at, part in enumerate(parts))
 
     def _put(self, name: str, value: Any, released: dict[Any, str]) -> Any:
         if name in ("body", "note"):
@@ -247,10 +228,8 @@ class Reference:
         elif provider == "random":
             yield from (mixed(len(words), place) for place in range(len(words)))
         else:
-            held = [
-                {form(piece.source) for piece in self.engine.pieces(text) if piece.counter}
-                for text in self.corpus
-            ]
+            pieces = [self.engine.pieces(text) for text in self.corpus]
+            held = [{form(piece.source) for piece in every if piece.counter} for every in pieces]
             for token in words:
                 frequency = sum(form(token.source) in document for document in held)
                 yield np.float32(math.log(1 + len(held)) - math.log(1 + frequency))

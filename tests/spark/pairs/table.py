@@ -30,19 +30,12 @@ TAG = re.compile(r"<(\w+):([^>]*)>")
 
 @dataclass(frozen=True)
 class Row:
-    """Settings that are run and judged.
+    """Settings that are run and judged."""
 
-    Attributes:
-        features: what of `FEATURES` is in use.
-        more: settings beside those of the features.
-        quick: whether `make test` runs it.
-        fresh: whether the input is released a second time, under another run id.
-    """
-
-    features: frozenset[str]
-    more: dict[str, Any] = field(default_factory=dict)
-    quick: bool = False
-    fresh: bool = False
+    features: frozenset[str]  # what of `FEATURES` is in use
+    more: dict[str, Any] = field(default_factory=dict)  # settings beside those of the features
+    quick: bool = False  # whether `make test` runs it
+    fresh: bool = False  # whether the input is released a second time, under another run id
 
     @property
     def level(self) -> str:
@@ -138,18 +131,15 @@ ROWS: dict[str, Row] = {
 
 def marked(rows: dict[str, Row]) -> list[Any]:
     """Return the names of rows as parameters; those that are not quick are run by `make test-all` only."""
-    return [
-        pytest.param(name, marks=[] if entry.quick else [pytest.mark.long]) for name, entry in rows.items()
-    ]
+    marks = {name: [] if entry.quick else [pytest.mark.long] for name, entry in rows.items()}
+    return [pytest.param(name, marks=found) for name, found in marks.items()]
 
 
 # What a feature sets, and what of it two features together have to say.
 SETTINGS: dict[str, dict[str, Any]] = {
     **{level: {"consistency": level} for level in LEVELS},
     "columns": {},
-    "lists": {
-        "policy": {"mask": [{"file": "MASK"}, {"column": "owner"}], "keep": [{"file": "KEEP"}]},
-    },
+    "lists": {"policy": {"mask": [{"file": "MASK"}, {"column": "owner"}], "keep": [{"file": "KEEP"}]}},
     "names": {"policy": {"names": {"lists": True}}},
     "importance": {"importance": RANDOM},
     "budget": {"budget": {"record": 0.5, "delta": 1e-9}},
@@ -213,17 +203,11 @@ def _placed(value: Any, folder: Path) -> Any:
 
 @dataclass(frozen=True)
 class Refused:
-    """Settings that two features make impossible: refused before anything is read.
+    """Settings that two features make impossible: refused before anything is read."""
 
-    Attributes:
-        pair: the features.
-        field: that the error names.
-        more: settings beside those of the features.
-    """
-
-    pair: frozenset[str]
-    field: str
-    more: dict[str, Any] = field(default_factory=dict)
+    pair: frozenset[str]  # the features
+    field: str  # that the error names
+    more: dict[str, Any] = field(default_factory=dict)  # settings beside those of the features
 
 
 def refused(pair: str, named: str, **more: Any) -> Refused:

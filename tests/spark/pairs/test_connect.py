@@ -18,7 +18,6 @@ ON_CONNECT = [name for name, entry in ROWS.items() if "connect" in entry.feature
 
 @pytest.fixture(scope="module")
 def found(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, float]]:  # noqa: F811
-    """What a client process found, by row."""
     folder = tmp_path_factory.mktemp("connected")
     command = [sys.executable, "-m", "tests.spark.pairs.connect_client", server.remote, str(folder)]
     done = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,16 +10,13 @@ from tests.spark.pairs.faults import FAULTS
 from tests.spark.pairs.oracle import judge
 from tests.spark.pairs.table import ROWS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.long
 
 FOUND_BY = dict.fromkeys(FAULTS, "plain") | {"a missing flag of the statement": "levels of importance"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_it_is_found(spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch, fault: str) -> None:
+def test_it_is_found(spark, folder: Path, tmp_path: Path, monkeypatch, fault: str) -> None:
     monkeypatch.setattr(*FAULTS[fault])
     with pytest.raises(Exception) as caught:  # noqa: PT011  (what is not equal, or what the run itself refuses)
         judge(spark, ROWS[FOUND_BY[fault]], folder, tmp_path)

@@ -33,18 +33,16 @@ pytestmark = pytest.mark.long
 )
 def test_a_frame_is_as_the_rules_say(spark, folder: Path, tmp_path: Path, name: str, udf: str) -> None:
     # By one mechanism: what a law draws is judged where runs are.
-    entry = replace(
-        ROWS[name], more={key: value for key, value in ROWS[name].more.items() if key != "mechanism"}
-    )
+    more = {key: value for key, value in ROWS[name].more.items() if key != "mechanism"}
+    entry = replace(ROWS[name], more=more)
     settings = settings_of(entry, folder, tmp_path)
     config = parse_config(settings)
     model = prepare(config)[0]
     reference = Reference(entry, model, "pairs", CORPUS)
     weights = () if config.importance is None else config.importance.weights
+    weighed = entry.columns[: len(weights)]
     rows = [
-        row
-        | {f"weights_{column}": reference.weights(row, column) for column in entry.columns[: len(weights)]}
-        for row in tagged_rows()
+        row | {f"weights_{name}": reference.weights(row, name) for name in weighed} for row in tagged_rows()
     ]
     lists = {name: lines for name, lines in settings["policy"].items() if name in ("mask", "keep")}
     out = dps.privatize(
@@ -52,7 +50,5 @@ def test_a_frame_is_as_the_rules_say(spark, folder: Path, tmp_path: Path, name: 
         key=RunKey(SECRET), run_id="pairs", udf=udf, weights=weights, **lists,
     )  # fmt: skip
     released = [tuple(row) for row in out.select("id", *entry.columns).orderBy("id").collect()]
-    assert released == [
-        (row["id"], *(drawn[column] for column in entry.columns))
-        for row, drawn in ((row, reference.row(row)) for row in rows)
-    ]
+    expected = [(row["id"], reference.row(row)) for row in rows]
+    assert released == [(number, *(drawn[column] for column in entry.columns)) for number, drawn in expected]

@@ -24,14 +24,12 @@ TEXT = pa.string()
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lexicon, the corpus and the key; lists are given by row."""
     place = tmp_path_factory.mktemp("plain")
     prepared(place)
     return place
 
 
 def values_of(rows: list[dict[str, Any]], column: str) -> list[Any]:
-    """Return the texts of a column, as Spark hands them to a worker."""
     values = [untagged(row[column.split(".")[0]]) for row in rows]
     if column != "comments.text":
         return values
@@ -47,15 +45,11 @@ def test_a_batch_comes_out_as_the_rules_say(place: Path, tmp_path: Path, name: s
     reference = Reference(entry, model, "pairs", CORPUS)
     expected = [{**row, **reference.row(row)} for row in rows]
     assert ("[BGT]" in str(expected)) == ("budget" in entry.features)
-    arrays = [
-        pa.array(values_of(rows, column), TEXT if column in ("body", "note") else pa.list_(TEXT))
-        for column in entry.columns
-    ]
+    kinds = {column: TEXT if column in ("body", "note") else pa.list_(TEXT) for column in entry.columns}
+    arrays = [pa.array(values_of(rows, column), kind) for column, kind in kinds.items()]
     weights = () if config.importance is None else config.importance.weights
-    arrays += [
-        pa.array([reference.weights(row, column) for row in rows], pa.list_(pa.float32()))
-        for column in entry.columns[: len(weights)]
-    ]
+    numbers = [[reference.weights(row, name) for row in rows] for name in entry.columns[: len(weights)]]
+    arrays += [pa.array(values, pa.list_(pa.float32())) for values in numbers]
     if "lists" in entry.features:
         masked = [[*MASK, *([row["owner"]] if row["owner"] else [])] for row in rows]
         arrays += [pa.array(masked, pa.list_(TEXT)), pa.array([KEEP] * len(rows), pa.list_(TEXT))]

@@ -8,29 +8,19 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
-from tests.spark.pairs.table import (
-    LEVELS,
-    REFUSED,
-    REFUSED_DETAILS,
-    Refused,
-    Row,
-    merged,
-    settings_of,
-)
+from tests.spark.pairs.table import LEVELS, REFUSED, REFUSED_DETAILS, Refused, Row, merged, settings_of
 
 SESSION = "a stream on Connect"  # tests/spark/pairs/test_connect.py
 BY_SETTINGS = {name: entry for name, entry in (REFUSED | REFUSED_DETAILS).items() if name != SESSION}
 
 
 def refused_by(entry: Refused, folder: Path) -> SettingsError:
-    """Return the error of settings whose input is not there."""
     features = entry.pair if entry.pair & set(LEVELS) else entry.pair | {"token"}
     settings = settings_of(Row(features), folder, folder)
     for name, value in entry.more.items():
         replaced = name in ("importance", "mechanism", "key")
-        settings[name] = (
-            value if replaced or not isinstance(value, dict) else merged(settings.get(name, {}), value)
-        )
+        whole = replaced or not isinstance(value, dict)
+        settings[name] = value if whole else merged(settings.get(name, {}), value)
     with pytest.raises(SettingsError) as caught:
         parse_config(settings)
     return caught.value

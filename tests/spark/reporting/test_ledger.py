@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.ledger.balance import balances
@@ -39,7 +38,7 @@ def test_says_what_the_entries_say_and_reads_no_history(spark, tmp_path: Path, m
     assert 1 <= len(jobs) <= 3  # the table, and what Delta asks of its log
 
 
-def test_a_folder_without_a_ledger(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_a_ledger(spark, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     os.mkfifo(tmp_path / "files" / "pipe")  # what is in it is not looked at
     (tmp_path / "files" / "notes.txt").write_text("no table")

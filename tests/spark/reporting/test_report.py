@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 

@@ -18,7 +18,6 @@ from dptext_spark.spark.session import Java, find_java
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of this test's own."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("DPTEXT_CACHE", str(folder))
     return folder

@@ -11,17 +11,10 @@ from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from dptext_spark.errors import SettingsError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from dptext_spark.spark import session as module
 from dptext_spark.spark.session import delta_jars, local_settings, require_pyspark, spark_session
 
@@ -38,9 +31,8 @@ def run_python(program: str, folder: Path, **environment: str) -> subprocess.Com
     for name in TOOLS:
         if not (tools / name).exists() and (place := shutil.which(name)):
             (tools / name).symlink_to(place)
-    kept = {
-        n: v for n, v in os.environ.items() if not n.startswith(("JAVA_", "LOG4J_", "SPARK_", "PYSPARK_"))
-    }
+    own = ("JAVA_", "LOG4J_", "SPARK_", "PYSPARK_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
@@ -51,7 +43,7 @@ def run_python(program: str, folder: Path, **environment: str) -> subprocess.Com
     )
 
 
-def test_a_local_session_is_set_up_for_one_machine(spark: SparkSession) -> None:
+def test_a_local_session_is_set_up_for_one_machine(spark) -> None:
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
@@ -59,7 +51,7 @@ def test_a_local_session_is_set_up_for_one_machine(spark: SparkSession) -> None:
     assert os.environ["PYSPARK_PYTHON"]
 
 
-def test_an_active_session_is_used_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_active_session_is_used_as_it_is(spark, tmp_path: Path) -> None:
     before = spark.conf.getAll
     settings = {"spark.sql.shuffle.partitions": 77, "spark.sql.session.timeZone": "Asia/Tokyo"}
     assert spark_session("other", master="local[1]", settings=settings, warehouse=tmp_path) is spark
@@ -242,10 +234,8 @@ def test_jars_are_fetched_once_and_again_where_one_is_missing(fetched: list[str]
     assert delta.startswith("io.delta:delta-spark_")
     (tmp_path / f"{delta}.jar").unlink()
     assert delta_jars({}) == jars
-    assert (
-        delta_jars({"spark.jars.packages": "org:other:1"})
-        == f"{jars},{(tmp_path / 'org:other:1.jar').as_uri()}"
-    )
+    both = delta_jars({"spark.jars.packages": "org:other:1"})
+    assert both == f"{jars},{(tmp_path / 'org:other:1.jar').as_uri()}"
     assert fetched == [delta, delta, f"{delta},org:other:1"]
 
 

@@ -14,9 +14,6 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
-
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 import yaml
 from pyspark.sql import functions
 
@@ -45,7 +42,6 @@ def key(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reviews(spark: Any) -> Iterator[Any]:
-    """A table of the catalog, by the name that the page says."""
     rows = [(i, f"c{i % 3}", TEXTS[i % 4]) for i in range(8)]
     spark.sql("CREATE SCHEMA IF NOT EXISTS shop")
     frame = spark.createDataFrame(rows, "review_id long, customer string, body string")
@@ -56,8 +52,6 @@ def reviews(spark: Any) -> Iterator[Any]:
 
 
 class Config:
-    """`dbt.config`: called with settings, asked for those of the project."""
-
     def __init__(self, given: dict[str, str]) -> None:
         self.given, self.set = given, {}
 
@@ -70,8 +64,6 @@ class Config:
 
 @dataclass
 class Dbt:
-    """What dbt hands to a model."""
-
     config: Config
     tables: dict[str, Any]
 
@@ -94,9 +86,8 @@ def test_the_dbt_model_returns_what_a_run_writes(spark, reviews, privatizer, key
     dbt = Dbt(Config(given), {"reviews": reviews})
     for _ in range(2):  # a second dbt run of the same project
         found = model(dbt, spark).collect()
-        expected = privatize(
-            reviews, ["body"], privatizer, row_key="review_id", run_id="spring", key=RunKey.from_file(key)
-        )
+        named = {"row_key": "review_id", "run_id": "spring", "key": RunKey.from_file(key)}
+        expected = privatize(reviews, ["body"], privatizer, **named)
         assert sorted(found) == sorted(expected.collect())
     assert dbt.config.set == {"materialized": "table"}
     entries = entries_of(spark, str(tmp_path / "ledger")).entries
@@ -106,8 +97,6 @@ def test_the_dbt_model_returns_what_a_run_writes(spark, reviews, privatizer, key
 
 @dataclass
 class Operator:
-    """A BashOperator, which remembers its command."""
-
     made: ClassVar[list[Operator]] = []
     task_id: str
     bash_command: str
@@ -123,8 +112,6 @@ class Operator:
 
 @dataclass
 class Dag:
-    """A DAG, which is a context."""
-
     dag_id: str
     schedule: str
     start_date: object
@@ -178,8 +165,8 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(spark, reviews, key, tmp_p
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     places = {
-        "/etc/dptext/reviews.yaml": str(tmp_path / "reviews.yaml"),
-        "/data/ledgers/reviews": str(tmp_path / "ledger"),
+        "/etc/dptext/reviews.yaml": f"{tmp_path}/reviews.yaml",
+        "/data/ledgers/reviews": f"{tmp_path}/ledger",
     }
     written = []
     for day in ("20260101", "20260101", "20260102"):

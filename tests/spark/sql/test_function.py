@@ -10,8 +10,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import KeySource, RunKey
@@ -113,9 +111,8 @@ def test_invalid_utf8_is_told_without_the_text(opened: Privatizer) -> None:
 
 
 def test_a_key_that_is_not_here_says_what_to_do(opened: Privatizer, tmp_path) -> None:
-    reference = RunKey(
-        hashlib.sha256(b"key").digest(), source=KeySource("file", str(tmp_path / "none"))
-    ).delivered()
+    place = KeySource("file", str(tmp_path / "none"))
+    reference = RunKey(hashlib.sha256(b"key").digest(), source=place).delivered()
     with pytest.raises(RunError, match=r"^dptext: key.deliver: .*KEY_MISSING"):
         list(draw_batches(call_of(reference), iter([(TEXTS, IDS)])))
 
@@ -133,8 +130,5 @@ def test_what_nobody_foresaw_leaves_as_its_class(opened: Privatizer) -> None:
 
 def test_a_spark_without_functions_over_arrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sql_function.F, "arrow_udf", raising=False)
-    with pytest.raises(
-        SettingsError,
-        match=r"^dptext: .*Spark 4\.1 or later",
-    ):
+    with pytest.raises(SettingsError, match=r"^dptext: .*Spark 4\.1 or later"):
         function_of(call_of())

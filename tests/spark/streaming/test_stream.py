@@ -101,9 +101,7 @@ class TestAGrowingSource:
         assert (second["rows"], second["batches"]["now"], second["batches"]["rows"]) == (5, 2, 10)
         assert first["run_id"] == second["run_id"]
         spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 0")
-        with pytest.raises(
-            RunError, match=r"committed version 2 of .* version 3 restored .* a new checkpoint"
-        ):
+        with pytest.raises(RunError, match=r"committed version 2 of .* version 3 restored .* new checkpoint"):
             stream(**record)
         spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 2")
         empty = stream(**record)
@@ -206,9 +204,7 @@ class TestASourceThatDoesNotOnlyGrow:
         stream()
         rows = _rows(spark, out)
         add(2, 3, 3)
-        with pytest.raises(
-            DataError, match=r"1 rows .* 'id' that the target holds, and 1 repeat.*duplicates to drop"
-        ):
+        with pytest.raises(DataError, match=r"1 rows .* the target holds, and 1 repeat.*duplicates to drop"):
             stream()
         assert _rows(spark, out) == rows
         drop = {"duplicates": "drop"}
@@ -262,9 +258,7 @@ class TestASourceThatDoesNotOnlyGrow:
                 spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
                 spark.sql(f"INSERT INTO {place} VALUES (5, 'c', 'good news', 'private')")
 
-        with pytest.raises(
-            DataError, match=r"columns changed while the stream ran \(DELTA_\w+\)\. Run again"
-        ):
+        with pytest.raises(DataError, match=r"columns changed while .* ran \(DELTA_\w+\)\. Run again"):
             stream(say=say, mode="streaming", stream={"trigger": "1 second"})
         assert _rows(spark, tmp_path / "out").keys() == {0, 1}
         listed = {"output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]}}
@@ -307,9 +301,8 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         stream(**same)
         add(2)
         other = {"input": {"path": str(tmp_path / "other")}}
-        spark.read.format("delta").load(str(tmp_path / "in")).write.format("delta").save(
-            other["input"]["path"]
-        )
+        copied = spark.read.format("delta").load(str(tmp_path / "in"))
+        copied.write.format("delta").save(other["input"]["path"])
         files = _files(tmp_path)
         for said, more in {
             r"another key\.": {"key": RunKey.insecure(8)},

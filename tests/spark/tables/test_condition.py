@@ -97,9 +97,8 @@ def test_every_type_operator_and_value_in_one_job(spark) -> None:
         typed = typed_condition(parse_condition({columns[kind]: test}), schema)
         return reduce(operator.and_, _tests(Path(columns[kind]).text, typed[columns[kind]], kind))
 
-    asked = [(kind, test) for kind, test, _ in table] + [
-        (kind, {"null": is_null}) for kind in VALUES for is_null in (True, False)
-    ]
+    asked = [(kind, test) for kind, test, _ in table]
+    asked += [(kind, {"null": is_null}) for kind in VALUES for is_null in (True, False)]
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -121,11 +120,8 @@ def test_every_type_operator_and_value_in_one_job(spark) -> None:
         ]
     assert len(asked) > 200
     assert differ == []
-    assert all(
-        any(row["met"][number] for row in rows)
-        for number, test in enumerate(asked)
-        if test[1] == {"null": True}
-    )
+    for_null = [number for number, test in enumerate(asked) if test[1] == {"null": True}]
+    assert all(any(row["met"][number] for row in rows) for number in for_null)
 
 
 def test_a_condition_selects_rows(spark) -> None:
@@ -134,7 +130,7 @@ def test_a_condition_selects_rows(spark) -> None:
             (1, "x", ("en", 1), ["a"]),
             (2, "y", ("de", None), None),
             (3, None, (None, 3), []),
-            (4, "x", None, ["b"]),
+            (4, "x", None, []),
         ],
         "id long, `a.b` string, meta struct<lang: string, `n o`: int>, tags array<string>",
     )
@@ -147,18 +143,16 @@ def test_a_condition_selects_rows(spark) -> None:
         "none": ({"id": {"gt": 1, "lt": 2}}, []),
     }
     for name, (where, expected) in ids.items():
-        assert [
-            row["id"] for row in selected(df, parse_condition(where)).orderBy("id").collect()
-        ] == expected, name
+        found = selected(df, parse_condition(where)).orderBy("id").collect()
+        assert [row["id"] for row in found] == expected, name
     with pytest.raises(SettingsError, match=r"^input\.where\.id: 'x' is not valid"):
         selected(df, {"id": "x"})
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet"])
 def test_partitions_are_pruned(spark, tmp_path: Folder, form: str) -> None:
-    df = spark.range(4).withColumn(
-        "day", F.date_add(F.lit("2026-01-01").cast("date"), F.col("id").cast("int"))
-    )
+    first = F.lit("2026-01-01").cast("date")
+    df = spark.range(4).withColumn("day", F.date_add(first, F.col("id").cast("int")))
     df.write.format(form).partitionBy("day").save(str(tmp_path / form))
     read = spark.read.format(form).load(str(tmp_path / form))
     found = selected(read, {"day": {"ge": "2026-01-02", "lt": "2026-01-04"}, "id": {"ge": 1}})

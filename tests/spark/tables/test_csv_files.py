@@ -261,7 +261,7 @@ class TestHeaders:
     def test_first_records_that_are_odd(self, spark, tmp_path: Path, options: dict[str, str | bool]) -> None:
         first = '"id, of it","the ""agent""",body\n' if not options else "id,5 x,body\n"
         files: dict[str, str | bytes] = {
-            "a.csv": first + "1,a,the day\n",
+            "a.csv": f"{first}1,a,the day\n",
             "b.csv": first.replace("\n", "\r") + "2,a,x",
         }
         files["c.csv"] = first + "3,a," + "the day " * 20_000

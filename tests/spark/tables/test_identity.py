@@ -25,7 +25,6 @@ def rows(spark) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def files(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The rows in three files, as Parquet and as CSV."""
     folder = tmp_path_factory.mktemp("identity")
     rows = session.range(ROWS).selectExpr("id", "id % 7 AS kind", f"'{TEXT}' AS body").repartition(3, "id")
     rows.write.parquet(str(folder / "parquet"))

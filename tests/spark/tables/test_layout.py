@@ -33,12 +33,8 @@ def rows(spark) -> DataFrame:
 
 
 def config(**changes: Any) -> RunConfig:
-    settings = {
-        "columns": ["body"],
-        "row_key": "id",
-        "consistency": "record",
-        "audit": {"consistency_scopes": 0},
-    }
+    settings = {"columns": ["body"], "row_key": "id", "consistency": "record"}
+    settings["audit"] = {"consistency_scopes": 0}
     return parse_config(settings | changes)
 
 

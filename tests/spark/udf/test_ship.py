@@ -37,8 +37,6 @@ def drawn_by_a_worker(spark, shipped: Shipped) -> list[str]:
 
 
 def shipped_names(spark, prefix: str) -> set[str]:
-    """The files of that prefix that a worker has."""
-
     def there(_: int) -> list[str]:
         from pyspark import SparkFiles
 
@@ -86,9 +84,7 @@ def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeyp
 
 
 def test_an_unknown_mode_is_refused(spark, folder: Path) -> None:
-    with pytest.raises(
-        SettingsError, match=r"run\.ship: 'paths' is not valid. Choose artifact, path or broadcast"
-    ):
+    with pytest.raises(SettingsError, match=r"run\.ship: 'paths' .* Choose artifact, path or broadcast"):
         ship(spark, folder, "paths")
 
 
