@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cluster.tally import Tally
 from tests.cluster.two_outputs import scan
 
 ROWS = 5_000
@@ -65,3 +66,14 @@ def test_a_cut_file_with_other_draws_or_of_a_task_that_never_finished_is_found(f
     other.unlink()
     (folder / "part-00003-cccc.parquet").write_bytes(b"PAR1 and something else")
     assert not scan(folder).sound
+
+
+def test_what_held_what_did_not_and_what_never_struck() -> None:
+    tally = Tally()
+    for struck, violated in ((1, False), (2, False), (0, False), (1, True)):
+        tally.add("executor", struck, violated)
+    assert (tally.failures, tally.idle) == (1, [])
+    lines = [line.split() for line in tally.lines()]
+    assert lines == [["executor", *end] for end in (["held", "2"], ["not", "struck", "1"], ["violated", "1"])]
+    tally.add("storm", 0, False)
+    assert (tally.failures, tally.idle) == (2, ["storm"])

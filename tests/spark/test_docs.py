@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions
 
+import dptext_spark as dp
 from dptext_spark.cli.app import main
 from dptext_spark.demo import TICKETS
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness import RunKey
+from tests.core.examples import failures
 from tests.core.names import beginning
 from tests.docs.pages import DOCS, README, WRITTEN, blocks, figures, name_of
 
@@ -107,3 +110,26 @@ def test_usefulness_and_risk_of_the_demos_tickets_are_those_of_the_page(
     for figure in figures(shown):
         nearly = 0 if figure.name.startswith(("label_", "linkage_guess")) else 0.12
         assert found[figure.name] == pytest.approx(figure.value, abs=nearly), figure.name
+
+
+SETTINGS = """
+input: {{path: {folder}/reviews}}
+columns: [body]
+row_key: ticket_id
+mechanism: {{name: custext, epsilon: 2.0}}
+output: {{path: {folder}/reviews_sanitized}}
+"""
+
+
+@pytest.mark.cluster
+def test_the_examples_on_spark_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sample = dp.tickets(20).select(["ticket_id", "body"])
+    spark.createDataFrame(sample.to_pandas()).write.format("delta").save(str(tmp_path / "reviews"))
+    (tmp_path / "reviews.yaml").write_text(SETTINGS.format(folder=tmp_path), encoding="utf-8")
+    model = dp.compile(dp.CusText(epsilon=2.0), dp.Lexicon.default())
+    names = {"dp": dp, "model": model, "lexicon": dp.Lexicon.default()}
+    monkeypatch.setenv("DPTEXT_KEY", secrets.token_hex(32))
+    over_arrow = hasattr(functions, "arrow_udf")
+    left_out = () if over_arrow else ("dps.register", "dps.Registration")  # for Spark 4.1 and later
+    assert failures("dps", names, left_out) == ""

@@ -5,15 +5,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark import spark as dps
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
-from dptext_spark.audit.table_audit import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY, TableAudit
+from dptext_spark.audit.table_audit import (
+    ATTRIBUTE,
+    ENCODED,
+    LABEL,
+    MASKED,
+    SIMILARITY,
+    StayedWord,
+    TableAudit,
+)
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
@@ -21,7 +33,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.report.console import LINES
 from dptext_spark.report.summary import RISKS, USEFUL
 from dptext_spark.spark import audit_job as auditing
-from dptext_spark.spark import audited_tables
+from dptext_spark.spark import audited_tables, pair_tables
 from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark.audit_job import audit_table
 from dptext_spark.spark.audited_tables import value_of
@@ -458,3 +470,119 @@ class TestTablesThatDoNotBelongTogether:
         with pytest.raises(DataError, match="1 rows hold invalid UTF-8") as caught:
             audit_table(plan(table, source), spark)
         assert MARKER not in str(caught.value)
+
+
+SECRETS = ("lovelace", "zorblax", "oslo", "ada")
+NAMED_SOURCE = (
+    (1, "We met Ada Lovelace in Oslo"), (2, "Then Zorblax spoke of Ada"), (3, "no name at all"), (4, None),
+    (5, "Hello Ada Ada Zorblax there"),
+)  # fmt: skip
+NAMED_TABLE = (
+    (1, "We met Ada cat in Oslo"), (2, "Then Zorblax spoke of Ada"), (3, "no dog at all"), (4, None),
+    (5, "Hello Ada Ada Zorblax"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def places(spark, tmp_path: Path) -> list[str]:
+    for name, rows in (("table", NAMED_TABLE), ("source", NAMED_SOURCE)):
+        frame = spark.createDataFrame(rows, "id long, body string").repartition(3)
+        frame.write.format("delta").save(str(tmp_path / name))
+    table, source = (str(tmp_path / name) for name in ("table", "source"))
+    return [table, "--against", source, "--columns", "body", "--row-key", "id"]
+
+
+@pytest.mark.long
+def test_figures_are_those_counted_by_hand(spark, places, capsys) -> None:
+    required = ["--require", "persons_kept <= 0.4", "--require", "names_kept >= 0.7"]
+    assert main(["audit", *places, *required, "--json"]) == 7
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    written = spark.read.format("delta").load(found["metrics"]).collect()
+    named = [row for row in written if row["column"] is None and row["metric"].startswith("audit_")]
+    figures = {row["metric"].removeprefix("audit_"): row["value"] for row in named}
+    # Ada, Lovelace, Oslo and Ada are found, of which Lovelace was replaced; row 5 could not be compared.
+    assert (figures["names_found"], figures["names_kept"]) == (4, 0.75)
+    assert [one["holds"] for one in found["requirements"]] == [False, True]
+    # Without --internal nothing is shown of names but whether what was required holds.
+    shown = {one["name"] for one in found["figures"]}
+    assert "original_share" in shown
+    assert set(found["withheld"]) == shown ^ set(figures) >= {"names_kept", "persons_kept"}
+    assert [one["name"] for one in found["results"]] == ["kept words"]
+    assert not any("name" in one for one in found["results"][0]["figures"])
+    assert found["released"] == ["persons_kept <= 0.4", "names_kept >= 0.7"]
+    assert "stayed" not in found
+    said = (out + err + str(written)).lower()
+    assert not any(word in said for word in SECRETS)
+
+
+@pytest.mark.cluster
+def test_the_words_that_stayed_most_are_shown_to_who_asks(places, monkeypatch, capsys) -> None:
+    place, source = places[0], places[2]
+    found = dps.audit(place, against=source, columns=["body"], row_key="id", internal=True)
+    assert found.stayed == (StayedWord("ada", 2), StayedWord("oslo", 1))
+    assert found.withheld == found.released == []
+    monkeypatch.setattr(pair_tables, "MOST_STAYED", 1)
+    assert main(["audit", *places, "--internal", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["stayed"] == [{"word": "ada", "times": 2}]
+    assert not any(word in json.dumps({**found, "stayed": None}).lower() for word in SECRETS)
+
+
+BODY = AuditOptions(columns=["body"])
+BEFORE = {
+    "a.parquet": ["call the office today", "call the office today", "send money"],
+    "b.parquet": ["send money", "the office is open today"],
+}
+# By place; equal texts of the source became different ones.
+AFTER = {
+    "a.parquet": ["call the house today", "visit the office today", "send money"],
+    "b.parquet": ["take money", "the office is closed today"],
+}
+
+
+def written(folder: Path, texts: dict[str, list[str]]) -> str:
+    folder.mkdir()
+    for name, rows in texts.items():
+        pq.write_table(pa.table({"body": rows}), folder / name)
+    return str(folder)
+
+
+def by_hand() -> tuple[int, int]:
+    pairs = [
+        (first, second)
+        for name in BEFORE
+        for before, after in zip(BEFORE[name], AFTER[name], strict=True)
+        for first, second in zip(before.split(), after.split(), strict=True)
+    ]
+    return len(pairs), sum(first == second for first, second in pairs)
+
+
+@pytest.mark.cluster
+def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
+    table, source = written(tmp_path / "out", AFTER), written(tmp_path / "in", BEFORE)
+    found = audit_table(AuditPlan.of(table, source, None, BODY), spark)
+    figures = {one.name: one.value for one in found.figures if one.column is None}
+    words, same = by_hand()
+    assert figures["rows"] == 5
+    assert figures["words"] == words
+    assert figures["original_share_all"] == pytest.approx(same / words)
+    assert figures["unchanged_rows"] == 1
+    assert any("rows are paired by file" in reason for reason in found.left_out)
+
+
+@pytest.mark.long
+def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None:
+    renamed = {f"new-{name}": rows for name, rows in AFTER.items()}
+    table, source = written(tmp_path / "out", renamed), written(tmp_path / "in", BEFORE)
+    with pytest.raises(DataError, match="row_key: none given, and no file and place is in both"):
+        audit_table(AuditPlan.of(table, source, None, BODY), spark)
+
+
+@pytest.mark.long
+def test_a_source_without_places_is_refused(spark, tmp_path: Path) -> None:
+    table = written(tmp_path / "out", AFTER)
+    (tmp_path / "in.json").write_text('{"body": "call the office"}\n', encoding="utf-8")
+    plan = AuditPlan.of(table, str(tmp_path / "in.json"), None, replace(BODY, against_format="json"))
+    with pytest.raises(SettingsError, match=r"\(against\) does not record the file and place of a row"):
+        audit_table(plan, spark)

@@ -19,6 +19,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import SEAL, Commit, engine_of_commit
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark import stream
 from dptext_spark.spark.job.idempotency import (
     DECIDED,
     SETTINGS,
@@ -359,3 +360,15 @@ def test_another_packaged_lexicon_is_another_release() -> None:
     glove = {name: value for name, value in old.items() if name != "version"} | {"source": "/glove.txt"}
     for before, now in ((glove, glove), (old, {**old, "version": None}), (new, {**old, "version": None})):
         assert differences({"lexicon": before}, {"lexicon": now}) == {}
+
+
+@pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])
+def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is_new(
+    handling: str, dropped: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_refuse_null", lambda df, name, field: (3, 3))
+    config = SimpleNamespace(row_key="id", record_key=None, stream=SimpleNamespace(duplicates=handling))
+    setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])
+    committed = [Commit(0, metadata=json.dumps({"dptext_run": "s.0"}))]
+    for commits in ([], committed):
+        assert stream.deduplicate(setup, commits).dropped == dropped

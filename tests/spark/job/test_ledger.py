@@ -27,6 +27,7 @@ from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book,
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import Commit
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark import tables
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, runs, writing
 from dptext_spark.spark.job.entries import Source, read
@@ -620,3 +621,35 @@ def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) ->
     with pytest.raises(SettingsError, match="has no ledger"):
         read(str(path), spark)
     assert sorted(path.rglob("*")) == before
+
+
+@pytest.mark.long
+def test_says_what_the_entries_say_and_reads_no_history(spark, tmp_path: Path, monkeypatch) -> None:
+    path = str(tmp_path / "ledger")
+    written = [entry_of("a"), entry_of("b", epsilon=2.0), entry_of("c", input="/data/other", input_id="id-2")]
+    for one in written:
+        ledgers_table.add(spark, path, [one])
+    book = ledgers_table.entries_of(spark, path)
+    expected = balances(book.entries, path, book.decisions)
+    monkeypatch.setattr(tables, "history", lambda *args: pytest.fail("the history was read"))
+    group = "reading a ledger"
+    spark.sparkContext.setJobGroup(group, group)
+    said: list[str] = []
+    try:
+        found = read(path, spark, said.append)
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    assert found == expected
+    assert sorted(one.columns[0].total for one in found) == [1.0, 3.0]
+    assert said[0] == "reading the ledger"
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(group)
+    assert 1 <= len(jobs) <= 3  # the table, and what Delta asks of its log
+
+
+def test_a_folder_without_a_ledger(spark, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    os.mkfifo(tmp_path / "files" / "pipe")  # what is in it is not looked at
+    (tmp_path / "files" / "notes.txt").write_text("no table")
+    for name in ("nothing", "files"):
+        with pytest.raises(SettingsError, match=r"ledger: .*_dptext_ledger"):
+            read(str(tmp_path / name), spark)

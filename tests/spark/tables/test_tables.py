@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +22,7 @@ from dptext_spark.spark import tables
 from dptext_spark.spark.job.planned_run import KeyColumn, check_keys
 from dptext_spark.spark.job.writing import Layout, create_empty
 from dptext_spark.spark.nested_columns import schema_of
+from dptext_spark.spark.schemas import LEDGER, METRICS, RUNS, frame_of
 from dptext_spark.spark.tables import Target, read_input
 
 
@@ -230,3 +233,25 @@ class TestLeftoverFiles:
         assert left == [[name, "left.parquet"] for name in ("kind=1", "x7")]
         assert tables.leftover_files(spark, Target(path=str(tmp_path / "nowhere")), 0) == []
         assert tables.leftover_files(spark, Target(name="nowhere"), 0) == []
+
+
+BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+VALUES: dict[str, list[Any]] = {
+    "string": ["a word, and \u00e9", "", None],
+    "long": [2**40, -1, None],
+    "integer": [2**31 - 1, 0, None],
+    "double": [0.1, math.inf, None],
+    "boolean": [True, False, None],
+    "timestamp": [datetime(2026, 3, 29, 2, 30, 0, 123456), datetime(2026, 7, 1, tzinfo=timezone.utc), None],
+}
+
+
+@pytest.mark.parametrize("bound", ["1", "50000", "0", "-1"])
+@pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER])
+def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(spark, schema, bound) -> None:
+    spark.conf.set(BATCH, bound)
+    rows = [tuple(VALUES[field.dataType.typeName()][n] for field in schema.fields) for n in range(3)]
+    found = frame_of(spark, rows, schema)
+    assert found.schema.json() == schema.json()
+    assert found.collect() == spark.createDataFrame(rows, schema).collect()
+    assert found.rdd.getNumPartitions() == 1

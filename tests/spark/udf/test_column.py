@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -222,3 +223,55 @@ def test_importance_refuses_records_of_several_rows(privatizer_at, tmp_path: Pat
     assert sanitize((*arrays, ids, ids), wrong, model, ids).equals(result)  # a record_key that is the row
     with pytest.raises(TaskError, match="DataError"):
         list(batches(wrong, iter([(*arrays, ids, customers)])))
+
+
+WIDTH = 200
+WIDE_KEY = RunKey.insecure(6)
+
+
+@pytest.fixture
+def narrow(spark) -> DataFrame:
+    return spark.range(2_000, numPartitions=1).selectExpr("id", "concat('so what time is it, ', id) AS body")
+
+
+def nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for i in range(children.length()):
+        yield from nodes(children.apply(i))
+
+
+def evaluation(out: DataFrame) -> Any:
+    (node,) = [n for n in nodes(out._jdf.queryExecution().executedPlan()) if "EvalPython" in n.nodeName()]
+    return node
+
+
+def sent(out: DataFrame) -> int:
+    out.collect()
+    return int(evaluation(out).metrics().apply("pythonDataSent").value())
+
+
+def test_two_hundred_columns_send_what_two_send(narrow: DataFrame, privatizer) -> None:
+    more = [F.repeat(F.lit(f"secret {i} "), 20).alias(f"c{i}") for i in range(WIDTH - 2)]
+    wide = narrow.select("*", *more)
+
+    def privatized(df: DataFrame) -> DataFrame:
+        return dps.privatize(df, ["body"], privatizer, row_key="id", key=WIDE_KEY, run_id="r")
+
+    out = privatized(wide)
+    bytes_of_two, bytes_of_many = sent(privatized(narrow)), sent(out)
+    assert bytes_of_many == bytes_of_two > 2_000 * 20
+    assert len(out.columns) == WIDTH
+    assert out.select("c7").first()[0] == "secret 7 " * 20
+
+
+def test_of_nested_columns_the_texts_alone(narrow: DataFrame, privatizer) -> None:
+    """Not the fields beside them, and of maps the values without the keys."""
+
+    def privatized(extra: str) -> DataFrame:
+        column = f"array(named_struct('text', body, 'other', {extra})) AS comments"
+        nested = narrow.selectExpr("id", column, f"map({extra}, body) AS attributes")
+        columns = ["comments.text", "attributes"]
+        return dps.privatize(nested, columns, privatizer, row_key="id", key=WIDE_KEY, run_id="r")
+
+    assert sent(privatized("repeat('secret ', 200)")) == sent(privatized("'x'")) > 2_000 * 40
