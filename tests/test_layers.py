@@ -152,7 +152,6 @@ def test_what_is_imported_at_once_is_installed_with_the_package() -> None:
     for requirement in requires("dptext-spark") or ():
         of = extra.search(requirement)
         name = re.match(r"[\w.-]+", requirement)
-        assert name is not None
         declared.setdefault(of.group(1) if of else "", set()).add(name.group().lower().replace("_", "-"))
     assert "numpy" in declared[""]
     assert "pyspark" in declared["spark"]

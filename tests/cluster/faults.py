@@ -44,12 +44,8 @@ def write_input(folder: Path, rows: int = ROWS) -> None:
     """Write a Parquet table of tickets, one row group for each task of the job."""
     names = ("me", "Martin", "sales")
     texts = [f"please call {names[i % 3]} about order {i}, the money is late again" for i in range(rows)]
-    columns = {
-        "id": pa.array(range(rows), pa.int64()),
-        "customer": [i // 3 for i in range(rows)],
-        "body": texts,
-    }
-    table = pa.table(columns)
+    customers = [i // 3 for i in range(rows)]
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "customer": customers, "body": texts})
     pq.write_table(table, folder, row_group_size=-(-rows // TASKS), compression="none")
 
 

@@ -41,9 +41,8 @@ def found(cluster: Cluster, base: Path) -> dict[str, Any]:
     beginning(Lexicon.default(), 300).save(base / "lexicon")
     table = pa.table({"id": pa.array(range(len(TEXTS)), pa.int64()), "body": TEXTS})
     pq.write_table(table, base / "in.parquet")
-    files = [folders["sent"] / f"{name}_finder.py" for name in ("sent", "raising")] + [
-        base / "sent_package.zip"
-    ]
+    finders = [folders["sent"] / f"{name}_finder.py" for name in ("sent", "raising")]
+    files = [*finders, base / "sent_package.zip"]
     application = cluster.submit(
         JOBS, str(base), name="providers", py_files=files,
         conf={"spark.executorEnv.PYTHONPATH": f"{cluster.installed}:{folders['installed']}"},

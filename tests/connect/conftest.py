@@ -34,6 +34,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYSPARK_PYTHON": sys.executable}
 
 
+def run_client(module: str, server: Server, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a client of the server, a process of its own."""
+    command = [sys.executable, "-m", module, server.remote, str(folder)]
+    return subprocess.run(
+        command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=900
+    )
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ from tests.connect.client import (
     names_of,
     provided_by,
 )
-from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.connect.conftest import CHECKOUT, Server, run_client
 from tests.core.encoder.tiny_classifier import (
     LABELS,
     VOCABULARY,
@@ -124,10 +123,7 @@ def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         _tables(spark, folder)
         _providers(spark, folder)
         _model(folder)
-        command = [sys.executable, "-m", "tests.connect.client", server.remote, str(folder)]
-        done = subprocess.run(
-            command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=900, check=False
-        )
+        done = run_client("tests.connect.client", server, folder)
         results = folder / "results.json"
         assert results.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}\n{server.printed()[-2000:]}"
         yield Client(spark, folder, json.loads(results.read_text("utf-8")), done.stdout + done.stderr, server)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile
 from dptext_spark.randomness import RunKey
-from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.connect.conftest import Server, run_client
 from tests.connect.sql_client import ROWS
 from tests.core.names import beginning
 
@@ -33,10 +31,7 @@ def folder(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     key = folder / "run.key"
     key.write_bytes(os.urandom(32))
     key.chmod(0o600)
-    command = [sys.executable, "-m", "tests.connect.sql_client", server.remote, str(folder)]
-    ended = subprocess.run(
-        command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=500, check=False
-    )
+    ended = run_client("tests.connect.sql_client", server, folder)
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert MARKER not in ended.stdout + ended.stderr
     return folder

@@ -66,13 +66,9 @@ def test_pages_and_styles_state_linkage(page: str, facts: tuple[str, ...]) -> No
 
 def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> None:
     law = summary()
-    assert law.class_size_of_words is not None
     shared = f"at least {law.class_size_of_words.min - 1:.0f} others"
     assert shared in re.sub(r"\s+", " ", text("README.md"))
-    assert law.told_bits is not None
-    assert law.ruled_out_bits is not None
     alone = summary(0.0).told_bits
-    assert alone is not None
     bits = f"it reveals {rounded_up(alone, 2)} of the {rounded_up(law.told_bits, 2)} bits that a draw reveals (ε = 2,"
     assert bits in re.sub(r"\s+", " ", text("README.md"))
     assert 0.9 * law.told_bits < law.ruled_out_bits < law.told_bits  # nearly all that a draw tells

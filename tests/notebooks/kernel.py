@@ -85,10 +85,7 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     for cell in notebook.cells:
         # What Java says about itself depends on which one is installed.
         if outputs := cell.get("outputs"):
-            said = [str(output.get("text", "")) for output in outputs]
-            cell.outputs = [
-                out for out, line in zip(outputs, said, strict=True) if not line.startswith(OF_JAVA)
-            ]
+            cell.outputs = [out for out in outputs if not str(out.get("text", "")).startswith(OF_JAVA)]
         # A page in a frame names instants and folders; the line beside it says that it was shown.
         for output in cell.get("outputs", ()):
             if FRAME in str(output.get("data", {}).get("text/html", "")):

@@ -171,14 +171,11 @@ class Reader:
 class Frame:
     """Rows."""
 
-    def __init__(
-        self, rows: list[dict[str, Any]], schema: T.StructType | None = None, memory: Memory | None = None
-    ) -> None:
+    def __init__(self, rows: list[dict[str, Any]], schema: Any = None, memory: Memory | None = None) -> None:
         self._rows, self.schema, self._memory = rows, schema, memory
 
     @property
     def columns(self) -> list[str]:
-        assert self.schema is not None
         return self.schema.fieldNames()
 
     def collect(self) -> list[Row]:
@@ -186,7 +183,6 @@ class Frame:
 
     def toArrow(self) -> pa.Table:
         """Return the rows; a time of this machine is an instant there."""
-        assert self.schema is not None
         columns = {}
         for column in self.schema:
             values = [row.get(column.name) for row in self._rows]
@@ -217,7 +213,6 @@ class Frame:
 
     @property
     def write(self) -> Writer:
-        assert self._memory is not None
         return Writer(self, self._memory)
 
 
@@ -264,7 +259,6 @@ class Writer:
         if self.how == "overwrite":
             assert not table.only_added_to
             found = re.fullmatch(r"run_id = '([^']+)'", self.given["replaceWhere"])
-            assert found is not None
             # The files that hold such a row are written again without it.
             for old in [one for one in kept if any(row["run_id"] == found[1] for row in table.files[one])]:
                 kept.remove(old)

@@ -117,7 +117,6 @@ def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(tmp_pat
     assert dptext("run", file, "--dry-run", *(f"--set={place}" for place in places)) == 0
     assert "output set" in " ".join(capsys.readouterr().out.split())
     preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))
-    assert preview is not None
     assert dptext("preview", preview[1].strip('"')) == 0
 
 

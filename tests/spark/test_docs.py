@@ -1,4 +1,4 @@
-"""The Python of README and pages runs, from top to bottom of each page, on one small table."""
+"""The Python of README, pages and public docstrings runs, from top to bottom of each page, on one small table."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def test_its_python_runs(file: Path, house: Path, session: Any, capsys, monkeypa
 
 
 @pytest.mark.cluster
-def test_usefulness_and_risk_of_the_demos_tickets_are_those_of_the_page(
-    session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_usefulness_and_risk_of_the_demos_tickets_are_the_page_s(session, tmp_path, capsys, monkeypatch):
     """Each run draws other words; figures of several runs were at most nine points apart."""
     for name in ("sklearn", "rouge_score"):
         pytest.importorskip(name, reason="the extra [audit] is not installed")

@@ -238,9 +238,7 @@ def test_a_second_count_that_failed(stage: Stage) -> None:
         ("s", MicroBatch("s", 3), "require"),
     ],
 )
-def test_a_row_is_looked_for_where_there_can_be_one_and_the_table_is_checked_in_any_case(
-    monkeypatch: pytest.MonkeyPatch, named: str | None, stream: MicroBatch | None, read: str
-) -> None:
+def test_a_row_is_looked_for_where_there_can_be_one(monkeypatch, named, stream, read: str) -> None:
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(job.runs, "find", lambda spark, *place: asked.append(("find", *place)))
     monkeypatch.setattr(job, "own_table", lambda spark, *place: asked.append(("require", *place)))

@@ -1,6 +1,6 @@
 """Words that importance chooses: counted by Spark, weighed by the user, and what frames and runs refuse of it.
 
-What a choice releases is judged by the table of tests/spark/pairs, for runs and for frames.
+What a choice or a budget releases is judged by the table of tests/spark/pairs, for runs and for frames.
 """
 
 from __future__ import annotations

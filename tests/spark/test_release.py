@@ -112,14 +112,7 @@ def test_without_a_row_key_the_audit_is_left_out_and_why_is_said(here: Path, set
 
 @pytest.mark.long
 @pytest.mark.parametrize(("limit", "code"), [("original_share <= 1", 3), ("original_share <= 0.0001", 7)])
-def test_a_step_that_fails_after_the_commit_says_what_is_left(
-    here: Path,
-    settings: Path,
-    limit: str,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_step_that_fails_after_the_commit(here, settings: Path, limit, code, monkeypatch, capsys) -> None:
     def fails(*_: object, **__: object) -> None:
         raise DataError("row_key: no row of the two matches.")
 

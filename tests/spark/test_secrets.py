@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -82,19 +81,6 @@ def test_without_a_source_each_run_has_a_key_of_its_own() -> None:
     one, two = key_of(SESSION, Key()), key_of(SESSION, Key())
     assert one.secret != two.secret
     assert one.kind == "os"
-
-
-@pytest.mark.cluster
-def test_a_run_takes_a_key_of_the_environment(spark: Any, tmp_path: Path, monkeypatch) -> None:
-    frame = spark.createDataFrame([(1, "a small house"), (2, "an old garden")], "id long, body string")
-    frame.coalesce(1).write.parquet(str(tmp_path / "in"))
-    monkeypatch.setenv("RUN_KEY", RAW.hex())
-    settings = {
-        "input": {"path": str(tmp_path / "in"), "format": "parquet"}, "columns": ["body"], "row_key": "id",
-        "key": {"env": "RUN_KEY"}, "output": {"path": str(tmp_path / "out")},
-    }  # fmt: skip
-    assert run(parse_config(settings), spark).facts["key_kind"] == "env"
-    assert "RUN_KEY" not in os.environ
 
 
 def test_a_variable_is_gone_before_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,9 +119,7 @@ def test_its_json_counts_what_stands_in_the_sample(here: Path, tmp_path: Path, c
     assert load_config(here / "s.yaml").columns == ("body",)
 
 
-def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_are_wrong(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_in_another_language_is_sent_to_a_lexicon(here: Path, tmp_path: Path, capsys) -> None:
     words = ["Lieferung", "Drucker", "gestern", "kaputt", "zurück", "bitte", "überweisen", "Rechnung"]
     bodies = [" ".join(words[(i * j) % len(words)] for j in range(1, 9)) for i in range(1, 60)]
     table = pa.table({"id": range(59), "kunde": [f"K{n // 3}" for n in range(59)], "body": bodies})

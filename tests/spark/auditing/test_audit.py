@@ -125,9 +125,7 @@ def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def tables(spark, tmp_path: Path) -> Callable[..., tuple[str, str]]:
     """Write a small table and its source: rows of (id, body)."""
 
-    def write(
-        table: list[tuple], source: list[tuple], form: str = "delta", kind: str = "id long"
-    ) -> tuple[str, str]:
+    def write(table: list[tuple], source: list[tuple], form="delta", kind="id long") -> tuple[str, str]:
         places = str(tmp_path / "table"), str(tmp_path / "source")
         for place, rows in zip(places, (table, source), strict=True):
             spark.createDataFrame(rows, f"{kind}, body string").write.format(form).save(place)
@@ -231,9 +229,7 @@ class TestOurOwnTable:
 
 @pytest.mark.cluster
 class TestATableOfDatasetLevel:
-    def test_is_attacked_by_frequency_and_tables_of_token_level_are_not(
-        self, session, ours, tmp_path: Path, capsys
-    ) -> None:
+    def test_is_attacked_by_frequency_and_of_token_level_not(self, session, ours, tmp_path, capsys) -> None:
         target, settings = str(tmp_path / "target"), tmp_path / "dataset.yaml"
         text = SETTINGS.format(source=ours["source"], target=target)
         settings.write_text(text.replace("consistency: record", "consistency: dataset"))

@@ -143,7 +143,6 @@ def test_without_settings_only_texts_are_compared(session, written: Written) -> 
 def test_a_sample_of_the_rows_is_candidates(session, written: Written, monkeypatch) -> None:
     monkeypatch.setattr(audited_tables, "MOST_CANDIDATES", 60)
     found = values(audit_table(written.plan(None, queries=30), session))
-    assert found["linkage_candidates"] is not None
     assert 25 < found["linkage_candidates"] < 95
 
 

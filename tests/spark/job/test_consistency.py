@@ -41,9 +41,7 @@ class TestPairs:
     def pairs(self, privatizer_at, tmp_path: Path) -> Callable[..., pa.Table]:
         save_model(privatizer_at("record"), tmp_path / "model")
 
-        def paired(
-            *rows: tuple, level: str = "record", columns: int = 1, kind: pa.DataType | None = None
-        ) -> pa.Table:
+        def paired(*rows: tuple, level: str = "record", columns: int = 1, kind: object = None) -> pa.Table:
             names = ["scope", *(f"{side}{i}" for i in range(columns) for side in "so")]
             kinds = [pa.string(), *[kind or pa.string()] * 2 * columns]
             arrays = [pa.array(values, of) for values, of in zip(zip(*rows, strict=True), kinds, strict=True)]

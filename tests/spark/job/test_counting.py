@@ -74,7 +74,6 @@ def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
     observed = units.observe(observation, *figures, *unit_figures(F.col("units")))
     observed.write.format("noop").mode("overwrite").save()
     counts = counts_of(observation)
-    assert counts is not None
     assert counts.units.p50 == pytest.approx(0.5 * 20_000, abs=0.01 * 20_000)
     assert counts.units.p95 == pytest.approx(0.95 * 20_000, abs=0.01 * 20_000)
     store = spark._jsc.sc().statusStore()

@@ -363,9 +363,7 @@ def test_another_packaged_lexicon_is_another_release() -> None:
 
 
 @pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])
-def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is_new(
-    handling: str, dropped: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_micro_batch_says_the_same_of_duplicates_once_it_committed(handling, dropped, monkeypatch) -> None:
     monkeypatch.setattr(stream, "_refuse_null", lambda df, name, field: (3, 3))
     config = SimpleNamespace(row_key="id", record_key=None, stream=SimpleNamespace(duplicates=handling))
     setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])

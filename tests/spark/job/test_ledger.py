@@ -115,17 +115,9 @@ class Kept:
     commits: list[dict[str, Any]] = field(default_factory=list)
     reads: int = 0
 
-    def run(
-        self,
-        run_id: str,
-        *,
-        out: str = "/out",
-        epsilon: float = 1.0,
-        committed: bool = False,
-        **settings: Any,
-    ) -> Balance:
-        place = SimpleNamespace(ledger="/ledger", target=out)
-        asked = entry_of(run_id, epsilon=epsilon, output=out)
+    def run(self, run_id: str, *, committed: bool = False, **settings: Any) -> Balance:
+        place = SimpleNamespace(ledger="/ledger", target="/out")
+        asked = entry_of(run_id)
         setup = SimpleNamespace(
             run_id=run_id, place=place, spark=None, columns=("body",), commits=self.history, key=KEY, asked=asked,
             config=SimpleNamespace(

@@ -133,7 +133,6 @@ def test_the_account_is_the_same_with_requirements_and_without(spark, folder: Pa
     assert full.broken == []
     tables = folder / "decided_audit"
     row = runs.find(spark, f"{tables}/shareable/runs", "decided")
-    assert row is not None
     assert not {"require", "approval"} & row.settings.values.keys()
     for name, schema in (("shareable/runs", RUNS), ("restricted/metrics", METRICS)):
         assert spark.read.format("delta").load(f"{tables}/{name}").schema.names == schema.names

@@ -58,7 +58,6 @@ class TestRuns:
         table = spark.read.format("delta").load(folder)
         assert table.count() == 2
         found = runs.find(spark, folder, "r1")
-        assert found is not None
         assert (found.status, found.rows, found.output_version) == ("succeeded", 12, 4)
         assert not runs.is_unfinished(spark, folder, "out")
         assert runs.is_unfinished(spark, folder, "elsewhere")
@@ -88,7 +87,6 @@ class TestMetrics:
         assert sorted(map(tuple, table.collect())) == [("r1", None, "words", 8.0), ("r2", None, "words", 1.0)]
         # Each run is a partition, so that one replaces its rows without a look at those of others.
         detail = delta_detail(spark, Target(path=folder))
-        assert detail is not None
         assert detail.partitions == ["run_id"]
         for top in (0.5, 0.25):
             runs.put_metrics(spark, folder, "r1", [(None, "audit_top1", top)], prefix="audit_")

@@ -123,7 +123,6 @@ class Reference:
     def __post_init__(self) -> None:
         self.words = [str(word) for word in self.model.vocabulary.strings().to_pylist()]
         self.engine = Plain(self.words, lambda number: number, self.model.policy)
-        assert self.model.table is not None
         every = [*self.words, *self.model.table.beyond()]
         self.number = {word: number for number, word in enumerate(every)}
         self.counts: Counter[str] = Counter()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.connect.conftest import CHECKOUT, Server, environment, server  # noqa: F401  (a fixture)
+from tests.connect.conftest import Server, run_client, server  # noqa: F401  (a fixture)
 from tests.spark.pairs.table import REFUSED, ROWS
 
 pytestmark = pytest.mark.long
@@ -19,10 +17,7 @@ ON_CONNECT = [name for name, entry in ROWS.items() if "connect" in entry.feature
 @pytest.fixture(scope="module")
 def found(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, float]]:  # noqa: F811
     folder = tmp_path_factory.mktemp("connected")
-    command = [sys.executable, "-m", "tests.spark.pairs.connect_client", server.remote, str(folder)]
-    done = subprocess.run(
-        command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=600, check=False
-    )
+    done = run_client("tests.spark.pairs.connect_client", server, folder)
     results = Path(folder / "found.json")
     assert results.exists(), f"{done.stderr[-4000:]}\n{server.printed()[-2000:]}"
     return json.loads(results.read_text("utf-8"))

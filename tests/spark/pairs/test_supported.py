@@ -1,4 +1,4 @@
-"""Each supported pair of features in one run or another, judged by the oracle."""
+"""Each supported pair of features in one run or another, and some in frames, judged by the oracle, which finds faults."""
 
 from __future__ import annotations
 

@@ -68,10 +68,7 @@ def packaged_version() -> int:
         ("25", "4.2.0", None),
     ],
 )
-def test_java_home_comes_before_the_path_where_it_serves(
-    java_at: Callable[..., Java], tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str, spark: str,
-    passed_over: str | None,
-) -> None:  # fmt: skip
+def test_java_home_comes_before_the_path(java_at, tmp_path, caplog, named, spark, passed_over) -> None:
     home, on_path = tmp_path / "named", runtime(tmp_path / "path", "17")
     if named != "none":
         runtime(home, "17" if named == "fails" else named, exit_code=int(named == "fails"))

@@ -164,10 +164,8 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(spark, reviews, key, tmp_p
         "key": {"file": str(key)}, "ledger": {"path": str(tmp_path / "ledger")}, "audit": {"consistency_scopes": 0},
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    places = {
-        "/etc/dptext/reviews.yaml": f"{tmp_path}/reviews.yaml",
-        "/data/ledgers/reviews": f"{tmp_path}/ledger",
-    }
+    places = {"/etc/dptext/reviews.yaml": f"{tmp_path}/reviews.yaml"}
+    places["/data/ledgers/reviews"] = f"{tmp_path}/ledger"
     written = []
     for day in ("20260101", "20260101", "20260102"):
         for command in tasks.values():

@@ -129,9 +129,7 @@ class TestCalls:
 
 class TestOneNameOneRelease:
     @pytest.mark.long
-    def test_another_model_is_refused_unless_it_is_replaced_by_name(
-        self, spark: Any, house: Path, reviews: str, register: Register, counting: dict[str, Any]
-    ) -> None:
+    def test_another_model_is_refused_unless_it_is_replaced(self, spark, house, reviews, register, counting):
         second = model_of(house, "record", epsilon=3.0)
         register()
         register("DPTEXT")
@@ -175,10 +173,9 @@ class TestOneNameOneRelease:
         ],
         ids=["other", "failing", "none"],
     )
-    def test_a_call_that_does_not_draw_what_the_model_draws_is_void_and_dropped(
-        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any],
-        monkeypatch: pytest.MonkeyPatch, function: Any, said: str,
-    ) -> None:  # fmt: skip
+    def test_a_call_that_draws_otherwise(
+        self, spark, tmp_path, register, counting, monkeypatch, function, said
+    ):
         given = functions.udf(function) if callable(function) else function
         monkeypatch.setattr(registering, "function_of", lambda call: given)
         with pytest.raises(RunError, match=said):
@@ -212,9 +209,7 @@ class TestOneNameOneRelease:
 
 class TestTheLedger:
     @pytest.mark.long
-    def test_it_is_charged_at_registration_and_once(
-        self, spark: Any, house: Path, reviews: str, tmp_path: Path, register: Register, counting: Any
-    ) -> None:
+    def test_it_is_charged_at_registration(self, spark, house, reviews, tmp_path, register, counting) -> None:
         guarantee = model_of(house, "token").guarantee()
         charged = register(level="token", run_id="first", **counting)
         (entry,) = entries(spark, tmp_path)
@@ -232,10 +227,9 @@ class TestTheLedger:
     @pytest.mark.parametrize(
         ("level", "name", "epsilon"), [("token", "custext", 2.0), ("record", "laplace", 9.0)]
     )
-    def test_it_is_that_of_a_run_and_the_same_draws_add_nothing(
-        self, spark: Any, house: Path, tmp_path: Path, register: Register, counting: Any,
-        level: str, name: str, epsilon: float,
-    ) -> None:  # fmt: skip
+    def test_draws_of_a_run_add_nothing(
+        self, spark, house, tmp_path, register, counting, level, name, epsilon
+    ):
         more = {"mechanism": {"name": name, "epsilon": epsilon}, "ledger": counting["ledger"]}
         run(parse_config(settings(house, tmp_path / "out", level, **more)), spark, key=KEY)
         model = model_of(house, level, name, epsilon)
@@ -282,10 +276,7 @@ class TestTheLedger:
             ({"input": {"path": "/nowhere/at/all", "format": "parquet"}}, DataError, "is empty or does not exist"),
         ],
     )  # fmt: skip
-    def test_what_cannot_be_charged(
-        self, spark: Any, register: Register, counting: dict[str, Any], change: dict[str, Any],
-        error: type[Exception], said: str,
-    ) -> None:  # fmt: skip
+    def test_what_cannot_be_charged(self, spark, register, counting, change, error, said: str) -> None:
         with pytest.raises(error) as raised:
             register(**{**counting, **change})
         assert said in str(raised.value)

@@ -260,10 +260,7 @@ class TestHeaders:
     @pytest.mark.parametrize("options", [{}, {"header": False}, {"escape": "\\"}, {"multiLine": False}])
     def test_first_records_that_are_odd(self, spark, tmp_path: Path, options: dict[str, str | bool]) -> None:
         first = '"id, of it","the ""agent""",body\n' if not options else "id,5 x,body\n"
-        files: dict[str, str | bytes] = {
-            "a.csv": f"{first}1,a,the day\n",
-            "b.csv": first.replace("\n", "\r") + "2,a,x",
-        }
+        files = {"a.csv": f"{first}1,a,the day\n", "b.csv": first.replace("\n", "\r") + "2,a,x"}
         files["c.csv"] = first + "3,a," + "the day " * 20_000
         given = source(write(tmp_path / "in", files), **options)
         assert compared_here(spark, given)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
 from tests.core.unstyled import UNSTYLED
@@ -81,11 +81,6 @@ class TestPartitions:
         with pytest.raises(DPTextError, match=said):
             self.run(spark, source, tmp_path / "out", **output)
         assert not (tmp_path / "out").exists()
-
-
-def test_a_table_by_another_spelling_of_its_name_is_the_input() -> None:
-    with pytest.raises(SettingsError, match=r"output\.table: 'default\.SOURCE' is the input"):
-        config(input={"table": "spark_catalog.default.source"}, output={"table": "default.SOURCE"})
 
 
 class TestMappedNames:

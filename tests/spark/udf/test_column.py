@@ -1,4 +1,4 @@
-"""The column function: what travels in its closure, how a batch and a task are counted, and what leaves a failed one."""
+"""The column function: what travels in its closure and to it, how a batch is counted, and what leaves a failed one."""
 
 from __future__ import annotations
 
@@ -51,25 +51,19 @@ def job(folder: Path | str = "", columns: tuple[str, ...] = ("body",), **more: b
     return UdfSpec(columns, Shipped(str(folder), ""), KEY, "r", **ids)
 
 
+def nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for i in range(children.length()):
+        yield from nodes(children.apply(i))
+
+
 def python_functions(df: DataFrame) -> Iterator[bytes]:
     """The pickled commands of the Python functions in a plan, as Spark sends them to its workers."""
-
-    def walk(expression) -> Iterator:
-        yield expression
-        children = expression.children()
-        for i in range(children.length()):
-            yield from walk(children.apply(i))
-
-    def nodes(plan) -> Iterator:
-        yield plan
-        children = plan.children()
-        for i in range(children.length()):
-            yield from nodes(children.apply(i))
-
     for plan in nodes(df._jdf.queryExecution().analyzed()):
         found = plan.expressions()
         for i in range(found.length()):
-            for expression in walk(found.apply(i)):
+            for expression in nodes(found.apply(i)):
                 if expression.getClass().getSimpleName() == "PythonUDF":
                     command = expression.func().command()
                     yield bytes(command.apply(j) & 0xFF for j in range(command.length()))
@@ -226,19 +220,11 @@ def test_importance_refuses_records_of_several_rows(privatizer_at, tmp_path: Pat
 
 
 WIDTH = 200
-WIDE_KEY = RunKey.insecure(6)
 
 
 @pytest.fixture
 def narrow(spark) -> DataFrame:
     return spark.range(2_000, numPartitions=1).selectExpr("id", "concat('so what time is it, ', id) AS body")
-
-
-def nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    children = plan.children()
-    for i in range(children.length()):
-        yield from nodes(children.apply(i))
 
 
 def evaluation(out: DataFrame) -> Any:
@@ -256,7 +242,7 @@ def test_two_hundred_columns_send_what_two_send(narrow: DataFrame, privatizer) -
     wide = narrow.select("*", *more)
 
     def privatized(df: DataFrame) -> DataFrame:
-        return dps.privatize(df, ["body"], privatizer, row_key="id", key=WIDE_KEY, run_id="r")
+        return dps.privatize(df, ["body"], privatizer, row_key="id", key=KEY, run_id="r")
 
     out = privatized(wide)
     bytes_of_two, bytes_of_many = sent(privatized(narrow)), sent(out)
@@ -272,6 +258,6 @@ def test_of_nested_columns_the_texts_alone(narrow: DataFrame, privatizer) -> Non
         column = f"array(named_struct('text', body, 'other', {extra})) AS comments"
         nested = narrow.selectExpr("id", column, f"map({extra}, body) AS attributes")
         columns = ["comments.text", "attributes"]
-        return dps.privatize(nested, columns, privatizer, row_key="id", key=WIDE_KEY, run_id="r")
+        return dps.privatize(nested, columns, privatizer, row_key="id", key=KEY, run_id="r")
 
     assert sent(privatized("repeat('secret ', 200)")) == sent(privatized("'x'")) > 2_000 * 40
