@@ -8,20 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from dptext_spark.audit import table_audit
 from dptext_spark.audit.attacks.attacked_text import Level
 from dptext_spark.audit.options import AuditOptions
-from dptext_spark.audit.table_audit import (
-    ATTRIBUTE,
-    BY_AUTHOR,
-    BY_LAW,
-    BY_TEXTS,
-    ENCODED,
-    LABEL,
-    LISTED,
-    MASKED,
-    SIMILARITY,
-    options_for,
-)
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
@@ -142,15 +131,15 @@ class AuditPlan(AuditOptions):
         asked = {
             ATTACKS: self.attacked,
             FREQUENCY: self.attacked and self.level == "dataset",
-            LISTED: self.names,
-            LABEL: self.label,
-            ATTRIBUTE: self.attribute,
-            SIMILARITY: self.similarity,
-            ENCODED: self.encoder,
-            MASKED: self.masked_model,
-            BY_TEXTS: self.queries,
-            BY_LAW: self.queries and self.attacked,
-            BY_AUTHOR: self.queries and self.author,
+            table_audit.LISTED: self.names,
+            table_audit.LABEL: self.label,
+            table_audit.ATTRIBUTE: self.attribute,
+            table_audit.SIMILARITY: self.similarity,
+            table_audit.ENCODED: self.encoder,
+            table_audit.MASKED: self.masked_model,
+            table_audit.BY_TEXTS: self.queries,
+            table_audit.BY_LAW: self.queries and self.attacked,
+            table_audit.BY_AUTHOR: self.queries and self.author,
         }
         without = {name for names, is_asked in asked.items() if not is_asked for name in names}
         return tuple(name for name in MEANING if name not in without)
@@ -195,7 +184,7 @@ class AuditPlan(AuditOptions):
         limits = [named_requirement(text, tuple(MEANING), "an audit") for text in options.require]
         of_run = () if run is None else run.require
         similar = options.label is not None or any(
-            limit.subject in SIMILARITY for limit in (*limits, *of_run)
+            limit.subject in table_audit.SIMILARITY for limit in (*limits, *of_run)
         )
         settled = {"columns": columns, **keys, "similarity": options.similarity or similar}
         plan = cls(
@@ -215,7 +204,7 @@ class AuditPlan(AuditOptions):
             limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
         required = tuple(limit for limit in of_run if is_audited(limit.subject) and limit not in limits)
         for limit in required:
-            if options_for([limit.subject]):
+            if table_audit.options_for([limit.subject]):
                 plan.require_measured(limit)
         return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
 
@@ -243,7 +232,7 @@ class AuditPlan(AuditOptions):
         name, _ = split_subject(limit.subject)
         if name in self.figures:
             return
-        needs = options_for([name])
+        needs = table_audit.options_for([name])
         if not needs and name.startswith(("linkage_", "singled_")) and not self.queries:
             needs = ["queries of 1 or more"]
         elif not needs and not self.has_settings:

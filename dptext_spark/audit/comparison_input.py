@@ -23,27 +23,14 @@ from pydantic_core import PydanticCustomError
 
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
+from dptext_spark.audit import text_utility
 from dptext_spark.audit.attacks.attacked_text import Bigrams
 from dptext_spark.audit.deniability import check_epsilons
 from dptext_spark.audit.frontier import LEAST_POINTS, Point, Text, check_levels, risks, words_of
 from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.audit.results import Estimate
 from dptext_spark.audit.text_classifier import classes_of
-from dptext_spark.audit.text_utility import (
-    ACCURACY,
-    COSINE,
-    DISTINCT,
-    EMBEDDED,
-    KEPT,
-    ORDER,
-    TESTED,
-    Originals,
-    OwnOrder,
-    downstream,
-    joined,
-    released,
-    utilities,
-)
+from dptext_spark.audit.text_utility import TESTED, Originals, OwnOrder
 from dptext_spark.config.file import override
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.values import parse_mechanism
@@ -388,13 +375,13 @@ class EvaluationCorpus:
         say("measuring the utility")
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
-        useful = utilities(replaced, lexicon.vectors, strings, self.labels)
+        useful = text_utility.utilities(replaced, lexicon.vectors, strings, self.labels)
         if self.order is not None:
-            useful[ORDER] = self.order.left(released(replaced), replaced.bounds)
+            useful[text_utility.ORDER] = self.order.left(text_utility.released(replaced), replaced.bounds)
         if self._originals is not None:
             say("comparing sentence embeddings")
-            texts = joined(released(replaced), replaced.bounds, strings)
-            useful[EMBEDDED] = self._originals.similarity(texts)
+            texts = text_utility.joined(text_utility.released(replaced), replaced.bounds, strings)
+            useful[text_utility.EMBEDDED] = self._originals.similarity(texts)
         return Point(name, epsilon, success, useful, basis)
 
     @cached_property
@@ -402,17 +389,26 @@ class EvaluationCorpus:
         if self.encoder is None:
             return None
         strings = self.lexicons[0].vocabulary.strings()
-        return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
+        return Originals(
+            partial(vectors, self.encoder), text_utility.joined(self.whole.words, self.whole.bounds, strings)
+        )
 
     def unprotected(self) -> dict[str, Estimate]:
         """Return the utilities of the text as it is."""
-        same = [KEPT, COSINE, DISTINCT, *([EMBEDDED] if self.encoder is not None else [])]
+        same = [
+            text_utility.KEPT,
+            text_utility.COSINE,
+            text_utility.DISTINCT,
+            *([text_utility.EMBEDDED] if self.encoder is not None else []),
+        ]
         utility_of = {name: Estimate.known(1.0) for name in same}
         if self.order is not None:
-            utility_of[ORDER] = Estimate.known(1.0)
+            utility_of[text_utility.ORDER] = Estimate.known(1.0)
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
-            utility_of[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
+            utility_of[text_utility.ACCURACY] = text_utility.downstream(
+                self.whole.words, self.whole.bounds, strings, self.labels
+            )
         return utility_of
 
 

@@ -16,16 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from dptext_spark.arrays import F64, Ids
+from dptext_spark.audit import word_figures
 from dptext_spark.audit.results import PERCENTILES, Distribution, percentile, statistic
-from dptext_spark.audit.word_figures import (
-    DRAWS,
-    DistinctOutputs,
-    Intervals,
-    SmallestSet,
-    StayRate,
-    WordFigure,
-    blocks,
-)
+from dptext_spark.audit.word_figures import DistinctOutputs, Intervals, SmallestSet, StayRate, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import BudgetSelector
 from dptext_spark.importance.levels import WHOLE
@@ -133,7 +126,7 @@ def measure(
     words: Ids,
     total: int,
     figures: Sequence[WordFigure] = STANDARD,
-    draws: int = DRAWS,
+    draws: int = word_figures.DRAWS,
     confidence: float = CONFIDENCE,
     progress: Counted | None = None,
 ) -> list[WordValues]:
@@ -161,7 +154,7 @@ def measure(
     parts: dict[WordFigure, list[Intervals]] = {figure: [] for figure in long}
     drawn: int | None = None
     done = 0
-    for block in blocks(sampler, words, draws) if long else ():
+    for block in word_figures.blocks(sampler, words, draws) if long else ():
         drawn = block.draws
         if drawn is not None and drawn < least:
             raise SettingsError(f"draws: {drawn} are too few for a figure. Use {least:,} or more.")
@@ -278,7 +271,7 @@ def _of_some(samplers: Sequence[Sampler], words: Ids, share: F64, total: int) ->
         draws = min(WORK // (WORDS_FOR_ALL * len(samplers) * max(size, 1)), MOST_DRAWS)
         if draws < (1 if sampler.law(int(some[0])) is not None else LEAST_DRAWS):
             return NOT_QUICK
-        for block in blocks(sampler, some, draws):
+        for block in word_figures.blocks(sampler, some, draws):
             stays = StayRate().of(block, total, SURE)
             low, high = min(low, float(1.0 - stays.upper.max())), max(high, float(1.0 - stays.lower.min()))
     return low, high

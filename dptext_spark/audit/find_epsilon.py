@@ -10,17 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import F64, Bools
+from dptext_spark.audit import epsilon_search
 from dptext_spark.audit.attacks.adversary import GIVEN_WORDS, NAMES
-from dptext_spark.audit.epsilon_search import (
-    HIGH,
-    LOW,
-    Calibration,
-    Search,
-    Trial,
-    WordRequirement,
-    word_requirement,
-    worst_and_typical,
-)
+from dptext_spark.audit.epsilon_search import Calibration, Search, Trial, WordRequirement
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.errors import SettingsError
@@ -82,8 +74,8 @@ def calibrate(
     config: ModelConfig,
     require: Sequence[str],
     *,
-    low: float = LOW,
-    high: float = HIGH,
+    low: float = epsilon_search.LOW,
+    high: float = epsilon_search.HIGH,
     steps: int | None = None,
     sample: int = WORDS,
     words: Sequence[str] | None = None,
@@ -111,7 +103,7 @@ def calibrate(
         >>> found.epsilon
         4.0
     """
-    parsed = [word_requirement(text) for text in require]
+    parsed = [epsilon_search.word_requirement(text) for text in require]
     if sample < 2:
         raise SettingsError(f"sample: {sample} is not valid. Use 2 or more.")
     check_search(config, parsed, words)
@@ -124,7 +116,7 @@ def calibrate(
         compile_at=config.mechanism.over_epsilons(*lexicons),
         requirements=parsed,
         total=len(lexicons[0]),
-        sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
+        sample=lambda: epsilon_search.worst_and_typical(lexicons[0].vectors, sample),
         prior=prior_over(config, lexicons[0]),
         prior_name=lexicons[0].prior.name,
         groups=groups_of(lexicons[0], words),
@@ -141,11 +133,7 @@ def calibrate(
 
 
 def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: Sequence[str] | None) -> None:
-    """Refuse settings by which no search can look at many ε, and `bayes words` without words.
-
-    Raises:
-        SettingsError: so.
-    """
+    """Refuse settings by which no search can look at many ε, and `bayes words` without words, by a :class:`SettingsError`."""
     if words is None and any(str(limit.subject) == "bayes words" for limit in parsed):
         raise SettingsError("require: 'bayes words' needs words, and none were given. Use --words FILE.")
     if config.run.artifact is not None:

@@ -19,41 +19,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dptext_spark.audit import epsilon_search
+from dptext_spark.audit.attacks import linkage
 from dptext_spark.audit.attacks.aligned_rows import RowWords, released_rows, source_rows, without_names
-from dptext_spark.audit.attacks.linkage import (
-    BY_COSINE,
-    BY_WORDS,
-    FEW,
-    FEWEST,
-    FIGURES,
-    LOST,
-    NOT_ASKED,
-    RELEASED,
-    SOURCE,
-    ByCosine,
-    ByLaw,
-    ByWords,
-    Laws,
-    LinkAttack,
-    Pairs,
-    Standings,
-    has_law,
-)
+from dptext_spark.audit.attacks.linkage import Laws, Linker, Pairs, Standings
 from dptext_spark.audit.attacks.linkage_scores import Ranks
 from dptext_spark.audit.comparison_input import Records
-from dptext_spark.audit.epsilon_search import (
-    HIGH,
-    LOW,
-    Search,
-    Trial,
-    WordRequirement,
-    bisect,
-    check_range,
-    word_requirement,
-)
+from dptext_spark.audit.epsilon_search import Search, Trial, WordRequirement
 from dptext_spark.audit.find_epsilon import check_search, groups_of, prior_over, standing
 from dptext_spark.audit.options import MOST_QUERIES
-from dptext_spark.audit.results import mean
 from dptext_spark.audit.text_utility import vector_similarity
 from dptext_spark.config.file import dumped
 from dptext_spark.config.model import ModelConfig
@@ -82,7 +56,7 @@ from dptext_spark.text.word_table import WordTable
 
 SINGLED = "singled_out"
 OF_TEXT = (*(name for name in LINKAGE if "author" not in name), SINGLED)
-FIGURE_OF = {figure: name for name, figure in FIGURES.items()} | {SINGLED: RELEASED}
+FIGURE_OF = {figure: name for name, figure in linkage.FIGURES.items()} | {SINGLED: linkage.RELEASED}
 SETS = (100, 60, 20, 10)  # K
 ROWS, MOST_ROWS = 10_000, 20_000  # texts that are linked: where no requirement says how many, at most
 STEPS = 8  # halvings of a combination's interval: from 0.01 to 100 within 4 per cent
@@ -142,7 +116,7 @@ class PublicText:
             SettingsError: the law cannot be read, or no text has as many drawn words as an adversary is to know.
         """
         model = self.model(lexicon, sampler)
-        if not has_law(model):
+        if not linkage.has_law(model):
             raise SettingsError(
                 f"require: {self.limits[0].subject!r} needs a mechanism with a readable law, and this one has none. "
                 "Choose custext, santext, tem or diffractor."
@@ -164,29 +138,17 @@ class PublicText:
     def _linked(self, model: Privatizer, queries: Pairs, every: Pairs) -> dict[str, Standings]:
         """Compute the ranks of the queries for each adversary that is asked for."""
         asked = self._adversaries
-        by_law = asked - set(BY_COSINE.values())
+        by_law = asked - set(linkage.BY_COSINE.values())
         laws = None
         if by_law:  # what an output tells by itself is read only where it counts
-            laws = Laws(model, np.zeros(len(model.vocabulary)) if by_law == {RELEASED} else None)
-        adversaries: list[LinkAttack] = []
-        if laws is not None:
-            adversaries += [
-                ByLaw(laws, queries, back=name == SOURCE) for name in (RELEASED, SOURCE) if name in asked
-            ]
-            if asked & set(BY_WORDS):
-                adversaries.append(ByWords(laws, queries, KEY, only_first=model.consistency != "token"))
-        sides = {RELEASED: (queries.output, queries.source), SOURCE: (queries.source, queries.output)}
-        adversaries += [
-            ByCosine(name, *sides[way], queries) for way, name in BY_COSINE.items() if name in asked
-        ]
+            laws = Laws(model, np.zeros(len(model.vocabulary)) if by_law == {linkage.RELEASED} else None)
+        linker = Linker(queries, KEY, laws=laws, shared=model.consistency != "token", asked=asked)
+        linker.add(every)
         standings = {}
-        for adversary in adversaries:
-            adversary.add(every)
-            for name, fit in adversary.fits.items():
-                state = adversary.standing(name)
-                sought = state != NOT_ASKED
-                counts = Ranks(*(count[sought] for count in fit))
-                standings[name] = Standings(counts, state[sought] == LOST, len(every.rows) - 1)
+        for name, state, fit in linker.standings:
+            sought = state != linkage.NOT_ASKED
+            counts = Ranks(*(count[sought] for count in fit))
+            standings[name] = Standings(counts, state[sought] == linkage.LOST, len(every.rows) - 1)
         return standings
 
     def _result(self, limit: Requirement[str], standings: Mapping[str, Standings]) -> RequirementResult:
@@ -197,13 +159,10 @@ class PublicText:
             raise SettingsError(
                 f"require: no text has as many different drawn words as {limit.subject!r} needs. Use longer texts."
             )
-        if subject == SINGLED:
-            estimate = mean((standing.fit.possible + 1 < FEW).astype(np.float64))
-        else:
-            estimate = standing.rate(int(subject.rsplit("_top", 1)[1]), among)
-        return RequirementResult(
-            estimate.value, estimate.upper, limit.holds(estimate.upper), None, exact=False
-        )
+        top = subject.rsplit("_top", 1)[-1]
+        estimate = standing.singled_out if subject == SINGLED else standing.rate(int(top), among)
+        upper = estimate.upper
+        return RequirementResult(estimate.value, upper, limit.holds(upper), None, exact=False)
 
 
 def _figure(limit: Requirement[str]) -> str:
@@ -276,7 +235,7 @@ class Combination(Search):
         if high not in self.seen:
             self.look(high)
         elif self.epsilon is not None and self.epsilon < high:
-            bisect(self, self.epsilon, 1)
+            epsilon_search.bisect(self, self.epsilon, 1)
         return len(self.seen) > looks
 
 
@@ -345,8 +304,8 @@ def find_setting(
     require: Sequence[str],
     public: Records,
     *,
-    low: float = LOW,
-    high: float = HIGH,
+    low: float = epsilon_search.LOW,
+    high: float = epsilon_search.HIGH,
     steps: int = STEPS,
     words: Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -369,12 +328,12 @@ def find_setting(
         DataError: the lexicon is missing or damaged.
     """
     limits = [limit for limit in map(text_requirement, require) if limit is not None]
-    of_words = [word_requirement(text) for text in require if text_requirement(text) is None]
+    of_words = [epsilon_search.word_requirement(text) for text in require if text_requirement(text) is None]
     if not limits:
         raise SettingsError(
             f"public: given, but no requirement is about a text. Add one on {', '.join(OF_TEXT)}."
         )
-    check_range(low, high)
+    epsilon_search.check_range(low, high)
     if steps < 0:
         raise SettingsError(f"steps: {steps} is not valid. Use 0 or more.")
     check_search(config, of_words, words)
@@ -429,17 +388,13 @@ def find_setting(
 
 def _combinations(mechanism: Mechanism) -> Iterator[dict[str, Any]]:
     """Yield the values of K, mapping and remap, as far as the mechanism has them; those that protect most first."""
-    sets = (
-        (SETS, ("clustered", "balanced", "aggressive"))
-        if isinstance(mechanism, CusText)
-        else ((None,), (None,))
-    )
-    remaps = (
-        ("none", "bayes") if isinstance(mechanism, Remappable) and not mechanism.reads_context else (None,)
-    )
-    for values in product(*sets, remaps):
-        named = zip(("k", "mapping", "remap"), values, strict=True)
-        yield {name: value for name, value in named if value is not None}
+    values: dict[str, Sequence[Any]] = {}
+    if isinstance(mechanism, CusText):
+        values = {"k": SETS, "mapping": ("clustered", "balanced", "aggressive")}
+    if isinstance(mechanism, Remappable) and not mechanism.reads_context:
+        values["remap"] = ("none", "bayes")
+    for chosen in product(*values.values()):
+        yield dict(zip(values, chosen, strict=True))
 
 
 def _assignments(chosen: Mapping[str, object]) -> str:
@@ -488,9 +443,9 @@ def _rows_for(limits: Sequence[Requirement[str]], texts: int) -> int:
     Raises:
         SettingsError: there are fewer than a requirement chooses from, or it chooses from more than a search links.
     """
-    if texts < FEWEST:
+    if texts < linkage.FEWEST:
         raise SettingsError(
-            f"public: {texts:,} texts are too few. Give {FEWEST:,} or more, one on each line."
+            f"public: {texts:,} texts are too few. Give {linkage.FEWEST:,} or more, one on each line."
         )
     for limit in limits:
         among = split_subject(limit.subject)[1] or 0

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from dptext_spark.runtime.validation import Json
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
+BOOTSTRAPPED: Mapping[str, Any] = {"confidence": CONFIDENCE, "resamples": RESAMPLES}  # fields of a result
 AT_ONCE = 1 << 22  # numbers of records that are drawn at once
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _SEED = int.from_bytes(
@@ -280,11 +281,7 @@ class AuditResult:
 
     @classmethod
     def from_dict(cls: type[Result], values: Mapping[str, JsonValue]) -> Result:
-        """Build from :meth:`as_dict`.
-
-        Raises:
-            ValueError: a field is missing or of another type.
-        """
+        """Build from :meth:`as_dict`; :class:`ValueError`: a field is missing or of another type."""
         defaults = {
             attribute.name: attribute.default for attribute in fields(cls) if attribute.name != "extra"
         }

@@ -21,7 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, Bools
-from dptext_spark.audit.results import CONFIDENCE, RESAMPLES, AuditResult, Estimate, Group, ResultView, middle
+from dptext_spark.audit.results import (
+    BOOTSTRAPPED,
+    CONFIDENCE,
+    RESAMPLES,
+    AuditResult,
+    Estimate,
+    Group,
+    ResultView,
+    middle,
+)
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
 if TYPE_CHECKING:
@@ -161,11 +170,7 @@ class TextClassifier:
     label: str = "label"
 
     def __post_init__(self) -> None:
-        """Check the strength.
-
-        Raises:
-            SettingsError: it is not above 0.
-        """
+        """Check the strength; :class:`SettingsError`: it is not above 0."""
         if not self.strength > 0:
             raise SettingsError(f"classifier.strength: {self.strength} is not valid. Use a number above 0.")
 
@@ -347,7 +352,6 @@ def downstream_accuracy(
         classes=len(model.classes),
         train_rows=len(model.places(train_labels)),
         test_rows=len(truth),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
         settings={"classifier": classifier.summary},
     )

@@ -32,9 +32,8 @@ from scipy.sparse import csr_array
 from dptext_spark.arrays import F32, F64, I32, I64, Ids, offsets
 from dptext_spark.audit.attacks.attacked_text import SPECIAL, Bigrams, Tokens, states, with_edges
 from dptext_spark.audit.results import (
-    CONFIDENCE,
+    BOOTSTRAPPED,
     PERCENTILES,
-    RESAMPLES,
     AuditResult,
     Estimate,
     Group,
@@ -128,12 +127,7 @@ class TextOverlap(AuditResult):
         return ResultView((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
 
 
-def record_cosines(
-    vectors: F32,
-    plain: RecordWords,
-    private: RecordWords,
-    order: I64 | None = None,
-) -> F64:
+def record_cosines(vectors: F32, plain: RecordWords, private: RecordWords, order: I64 | None = None) -> F64:
     """Return the cosine of the mean vectors of each record and its replacement, NaN where one has none: float64[s].
 
     Args:
@@ -160,11 +154,7 @@ def record_cosines(
     return np.asarray(np.clip(out, -1.0, 1.0), np.float64)
 
 
-def vector_similarity(
-    vectors: F32,
-    plain: RecordWords,
-    private: RecordWords,
-) -> VectorSimilarity:
+def vector_similarity(vectors: F32, plain: RecordWords, private: RecordWords) -> VectorSimilarity:
     """Compare the mean vectors of records and their replacements.
 
     Args:
@@ -187,15 +177,11 @@ def vector_similarity(
         unprotected=1.0,
         records=len(known),
         left_out=len(cosines) - len(known),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
     )
 
 
-def text_overlap(
-    plain: Sequence[str | None],
-    private: Sequence[str | None],
-) -> TextOverlap:
+def text_overlap(plain: Sequence[str | None], private: Sequence[str | None]) -> TextOverlap:
     """Count shared words and runs of words, by the libraries rouge-score and sacrebleu (about a millisecond a record).
 
     Args:
@@ -224,8 +210,7 @@ def text_overlap(
         other_bleu=float(other_score),
         bleu_signature=str(bleu.get_signature()),
         records=len(plain),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
     )
 
 
@@ -323,9 +308,7 @@ class EncoderSimilarity(Similarity):
 
 
 def encoder_similarity(
-    reader: Reader,
-    plain: Sequence[str | None],
-    private: Sequence[str | None],
+    reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]
 ) -> EncoderSimilarity:
     """Compare records and their replacements.
 
@@ -353,8 +336,7 @@ def encoder_similarity(
         other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
         records=len(known),
         left_out=len(figures) - len(known),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
     )
 
 
@@ -447,10 +429,7 @@ TESTED = 4  # every fourth record is tested; the classifier learns from the othe
 
 
 def utilities(
-    tokens: Tokens,
-    vectors: F32,
-    strings: pa.Array,
-    labels: Sequence[str] | None = None,
+    tokens: Tokens, vectors: F32, strings: pa.Array, labels: Sequence[str] | None = None
 ) -> dict[str, Estimate]:
     """Measure the utility of a replaced text; intervals are bootstraps over records.
 
@@ -567,11 +546,7 @@ class OwnOrder:
 
     @classmethod
     def of(cls, words: Ids, bounds: I64, language: Bigrams) -> OwnOrder:
-        """Measure the text itself.
-
-        Raises:
-            DataError: by that model its words are in no order.
-        """
+        """Measure the text itself; :class:`DataError`: by that model its words are in no order."""
         own = word_order(words, bounds, language)
         if not own.lower > 0:
             raise DataError(

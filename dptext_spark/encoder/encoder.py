@@ -26,16 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, I64, Bools
-from dptext_spark.encoder.sub_words import (
-    ADDED_TOKENS,
-    MASK,
-    Pieces,
-    Tokenizer,
-    Windows,
-    batches,
-    padded_lengths,
-    windows,
-)
+from dptext_spark.encoder import sub_words
+from dptext_spark.encoder.sub_words import Pieces, Tokenizer, Windows
 from dptext_spark.encoder.weights import ACTIVATIONS, MODULES, EncoderModel
 from dptext_spark.errors import DataError, require_extra
 from dptext_spark.text.chunks import Spans
@@ -190,11 +182,7 @@ class Running:
     """A graph that is ready to run."""
 
     def __init__(self, kind: Kind, model: EncoderModel, threads: int = 1) -> None:
-        """Make it ready.
-
-        Raises:
-            DataError: the encoder lacks the weights of this graph.
-        """
+        """Make it ready; :class:`DataError`: the encoder lacks the weights of this graph."""
         from onnx.parser import parse_model
         from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
@@ -292,7 +280,7 @@ class Encoder:
 
     def attention(self, pieces: Pieces) -> F64:
         """Return each sub-word's share of its window's attention: float64[m]; a text with a single window sums to 1."""
-        cut = windows(pieces.bounds, self.model.sizes.positions)
+        cut = sub_words.windows(pieces.bounds, self.model.sizes.positions)
         received = np.zeros(int(cut.sizes.sum()), np.float32)
         begins = np.cumsum(cut.sizes) - cut.sizes
         run = self.running("importance")
@@ -313,8 +301,8 @@ class Encoder:
             (int64[b], which windows; int64[b, length], ids between [CLS] and [SEP], then padding; bool, which are tokens; bool,
             which are sub-words).
         """
-        lengths = padded_lengths(cut.sizes, self.model.sizes.positions)
-        for batch in batches(lengths):
+        lengths = sub_words.padded_lengths(cut.sizes, self.model.sizes.positions)
+        for batch in sub_words.batches(lengths):
             places = cut.starts[batch, None] + np.arange(-1, lengths[batch[0]] - 1)
             yield batch, *self.tokenizer.rows(pieces, places, cut.sizes[batch, None])
 
@@ -395,15 +383,15 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     """
     mask = encoder.tokenizer.mask
     if mask is None:
-        raise DataError(f"masked model: its tokenizer lacks {MASK}.")
+        raise DataError(f"masked model: its tokenizer lacks {sub_words.MASK}.")
     run = encoder.running("masked")
     known = encoder.tokenizer.words()
     pieces = encoder.tokenizer.pieces(words.data, words.rows)
     positions = encoder.model.sizes.positions
-    masked = _masked(pieces, words, positions - ADDED_TOKENS)
-    lengths = padded_lengths(masked.size, positions)
+    masked = _masked(pieces, words, positions - sub_words.ADDED_TOKENS)
+    lengths = sub_words.padded_lengths(masked.size, positions)
     ids_and_mask = np.append(pieces.ids, mask)
-    for batch in batches(lengths):
+    for batch in sub_words.batches(lengths):
         word = _MaskedTexts(*(part[batch, None] for part in masked))
         at = word.start + np.arange(-1, lengths[batch[0]] - 1)
         behind = np.where(at > word.word, word.cut, 0)
@@ -450,7 +438,7 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
     rows = np.append(0, np.cumsum([len(encoded) for encoded in raw], dtype=np.int64)).astype(np.int64)
     cut = encoder.tokenizer.pieces(np.frombuffer(b"".join(raw), np.uint8), rows)
     sizes = encoder.model.sizes
-    within = windows(cut.bounds, sizes.positions)
+    within = sub_words.windows(cut.bounds, sizes.positions)
     whole = np.zeros((len(texts), sizes.width), np.float32)
     parts = np.zeros((len(cut.ids), sizes.width), np.float32)
     run = encoder.running("vectors")

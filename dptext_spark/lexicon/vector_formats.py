@@ -35,16 +35,9 @@ import pyarrow as pa
 
 from dptext_spark.arrays import F32, I32, U8
 from dptext_spark.errors import DataError, SettingsError, either, file_errors, require_choice, unknown
+from dptext_spark.lexicon import vector_intake
 from dptext_spark.lexicon.characters import TOKENIZERS
-from dptext_spark.lexicon.vector_intake import (
-    Block,
-    ByteSource,
-    Intake,
-    ReadCounts,
-    VectorEntries,
-    check_dimensions,
-    keys_of,
-)
+from dptext_spark.lexicon.vector_intake import Block, ByteSource, Intake, ReadCounts, VectorEntries
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import compiled
 
@@ -87,7 +80,7 @@ def read_text(source: ByteSource, *, header_required: bool) -> VectorEntries:
         )
     else:
         dimensions = first.count(b" ")
-    check_dimensions(source.path, dimensions)
+    vector_intake.check_dimensions(source.path, dimensions)
     size = source.total * (ZIPPED_RATIO if source.zipped else 1)
     likely = size // (2 * dimensions + 1) + 1 if announced is not None else size // (8 * dimensions) + 1
     return VectorEntries(
@@ -145,11 +138,7 @@ def _account(trouble: int, field: int, dimensions: int) -> str:
 
 
 def _block(text: bytes, dimensions: int) -> tuple[Any, Any, int, int, int]:
-    """Parse the whole lines of `text`.
-
-    Returns:
-        (keys, rows, bytes used, trouble, its field): the entries before the first malformed line.
-    """
+    """Parse the whole lines of `text` before the first malformed one: (keys, rows, bytes used, trouble, its field)."""
     data = np.frombuffer(text, np.uint8)
     most = len(text) // (2 * dimensions + 1) + 1
     names, numbers = _Fields.of(len(text), most), _Fields.of(len(text), most * dimensions)
@@ -171,7 +160,9 @@ def _block(text: bytes, dimensions: int) -> tuple[Any, Any, int, int, int]:
         lines, column = divmod(wrong, dimensions)
         trouble, field = NO_NUMBER, int(extra[lines]) + column + 2
     values = fields[: lines * dimensions].cast(pa.float32()).to_numpy().reshape(lines, dimensions)
-    keys = keys_of(names.data[: names.offsets[lines]].copy(), names.offsets[: lines + 1].astype(np.int64))
+    keys = vector_intake.keys_of(
+        names.data[: names.offsets[lines]].copy(), names.offsets[: lines + 1].astype(np.int64)
+    )
     return keys, values, used, trouble, field
 
 
@@ -218,18 +209,9 @@ def _split(
 ) -> tuple[int, int, int]:
     """Split lines into keys and fields of numbers, up to the last line feed or the first line that is too short.
 
-    Args:
-        data: uint8[...].
-        dimensions: numbers in a line.
-        keys: uint8[...], filled with the keys one after the other.
-        key_offsets: int32[most + 1], filled: where each key begins.
-        numbers: uint8[...], filled with the fields of numbers one after the other.
-        number_offsets: int32[most * d + 1], filled: where each of them begins.
-        extra: int64[most], filled: spaces in a key; of a line that is too short, spaces less d.
-        parts: int64[most, 2], filled where a key holds spaces: where its last part begins and ends.
-
-    Returns:
-        (lines, bytes used, trouble).
+    Fills `keys` and `numbers` uint8[...], and where each of them begins: `key_offsets` int32[most + 1] and `number_offsets`
+    int32[most * d + 1]. Fills `extra` int64[most], spaces in a key (of a line that is too short, spaces less d), and `parts`
+    int64[most, 2], where the last part of a key with spaces begins and ends. Returns (lines, bytes used, trouble).
     """
     line, position, size, digits, fields = 0, 0, 0, 0, 0
     while position < data.shape[0]:
@@ -291,7 +273,7 @@ def read_word2vec_binary(source: ByteSource) -> VectorEntries:
             f"{source.path}: the header is missing. It must have the number of words and the number of dimensions."
         )
     announced, dimensions = int(header[1]), int(header[2])
-    check_dimensions(source.path, dimensions)
+    vector_intake.check_dimensions(source.path, dimensions)
     source.read(header.end())
     likely = source.total * (2 if source.zipped else 1) // (4 * dimensions + 2) + 1
     return VectorEntries(
@@ -316,7 +298,7 @@ def _binary_blocks(source: ByteSource, dimensions: int, announced: int) -> Itera
         keys = np.empty(len(text), np.uint8)
         count, used = _parse(data, rows.view(np.uint8).reshape(most, 4 * dimensions), keys, offsets)
         if count:
-            names = keys_of(keys[: offsets[count]].copy(), offsets[: count + 1])
+            names = vector_intake.keys_of(keys[: offsets[count]].copy(), offsets[: count + 1])
             yield names, rows[:count].astype(np.float32)
             entries += count
         carry = text[used:]
@@ -451,13 +433,9 @@ def detect(source: ByteSource) -> str:
 
 
 def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
-    """Check whether the first line is a key and numbers.
+    """Check whether the first line of `head`, behind the header, is a key and numbers; `whole`: nothing follows.
 
-    Args:
-        head: the beginning of the file, after its header.
-        dimensions: how many numbers there are, as far as that is known; the last ones of the line are
-            looked at.
-        whole: there is nothing after `head`.
+    The last `dimensions` fields are looked at, as far as that number is known.
     """
     line, end, _ = head.partition(b"\n")
     fields = line.removesuffix(b"\r").removesuffix(b" ").split(b" ")

@@ -35,18 +35,10 @@ from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Quantiles, Rema
 from dptext_spark.mechanisms.largest_scores import Points, largest_scores
 from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.mechanisms.parameters import choice
+from dptext_spark.mechanisms.samplers import table as sampler_tables
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
-from dptext_spark.mechanisms.samplers.table import (
-    RemappedSampler,
-    RemappedTable,
-    TableSampler,
-    TableSummary,
-    groups_of,
-    laws_of,
-    merged,
-    relabelled,
-)
+from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable, TableSampler, TableSummary
 from dptext_spark.runtime.jit import Int, compiled
 
 Remap = Literal["none", "bayes"]
@@ -191,7 +183,7 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
     read: Laws | None = None
     for share, sampler in laws:
         if isinstance(sampler, TableSampler):
-            read = laws_of(sampler.cells)
+            read = sampler_tables.laws_of(sampler.cells)
             _add_laws(read, share * prior, points, moments)
             able[read.ids] = True
         else:
@@ -300,7 +292,9 @@ def _in_order(
     """Sum up the inputs of some outputs, every sum in one fixed order: law by law, word by word."""
     moments = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
     tables = [
-        _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None
+        _columns_of_rows(sampler_tables.laws_of(sampler.cells), outputs)
+        if isinstance(sampler, TableSampler)
+        else None
         for _, sampler in laws
     ]
 
@@ -355,12 +349,12 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
     """Build the sampler that releases table[y] for each draw y of any mechanism, with the figures of the released words."""
     promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
     if isinstance(sampler, TableSampler):
-        drawn = laws_of(sampler.cells)
-        merged_laws = merged(drawn, table)
+        drawn = sampler_tables.laws_of(sampler.cells)
+        merged_laws = sampler_tables.merged(drawn, table)
         possible = np.flatnonzero(np.bincount(drawn.ids, minlength=len(table))).astype(np.int32)
         summary: Summary = _of_table(sampler.summary, merged_laws)
         remapped_sampler = RemappedTable(
-            sampler, table, promised, summary, relabelled(sampler.cells, table), groups_of(drawn)
+            sampler, table, promised, summary, sampler_tables.relabelled(sampler.cells, table), sampler_tables.groups_of(drawn)
         )  # fmt: skip
     else:
         possible = _possible(sampler)

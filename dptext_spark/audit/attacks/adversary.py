@@ -41,26 +41,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids, spaced
+from dptext_spark.audit.attacks import bayes
 from dptext_spark.audit.attacks.attacked_text import sampled
-from dptext_spark.audit.attacks.bayes import (
-    AT_ONCE,
-    BACKWARDS,
-    MOST,
-    ROUNDING,
-    SUBKEY,
-    TRIES,
-    WORST,
-    InputWords,
-    bayes_attack,
-    bayes_by_tries,
-    candidates,
-    columns_of,
-    drawn_from,
-    found_by_word,
-    from_columns,
-    guesses,
-    guesses_backwards,
-)
+from dptext_spark.audit.attacks.bayes import InputWords
 from dptext_spark.audit.results import CONFIDENCE, Estimate, statistic
 from dptext_spark.audit.word_figures import Intervals, share_of
 from dptext_spark.errors import SettingsError
@@ -110,16 +93,13 @@ def bayes_between(
         confidence: that both bounds hold.
     """
     sure = (1.0 + confidence) / 2.0
-    words, draws = drawn_from(prior, tries)
+    words, draws = bayes.drawn_from(prior, tries)
     outputs = sampled(sampler, words, draws)
     split = min(LEARNT, tries // 2)
     ranking = _learnt(sampler, prior, words[:split], outputs[:split])
-    weight = prior.astype(np.float32)
     distinct, where = np.unique(outputs[split:], return_inverse=True)
-    named = in_threads(
-        lambda part: (ranking.likelihood(part) * weight).argmax(axis=1), distinct.astype(np.int32), AT_ONCE
-    )
-    hits = int((np.concatenate(named)[where.reshape(-1)] == words[split:]).sum())
+    named = bayes.likeliest_inputs(ranking.likelihood, prior, distinct.astype(np.int32))
+    hits = int((named[where.reshape(-1)] == words[split:]).sum())
     below = share_of(hits, tries - split, sure)
     draw_count = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
     noisy = sampler.noisy(words[:draw_count], draws)
@@ -128,7 +108,7 @@ def bayes_between(
     guess = in_threads(
         lambda part: (place.density(noisy[part]) + likely).argmax(axis=1),
         np.arange(draw_count, dtype=np.int32),
-        AT_ONCE,
+        bayes.AT_ONCE,
     )
     above = share_of(int((np.concatenate(guess) == words[:draw_count]).sum()), draw_count, sure)
     value = below.value
@@ -137,21 +117,23 @@ def bayes_between(
 
 def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:
     """Return the ranking alone: what :func:`bayes_between` finds from below, without its success."""
-    words, draws = drawn_from(prior, LEARNT)
+    words, draws = bayes.drawn_from(prior, LEARNT)
     return _learnt(sampler, prior, words, sampler.sample(words, draws))
 
 
-def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: int = MOST) -> InputWords:
+def candidates_of_vectors(
+    sampler: NoiseSampler, prior: F64, words: Ids, most: int = bayes.MOST
+) -> InputWords:
     """Return the plausible inputs of the noisy vectors of int32[n] words, by their places 0 to n - 1."""
     numbers = np.stack([np.arange(len(words), dtype=np.uint64), np.ones(len(words), np.uint64)], axis=1)
-    noisy = sampler.noisy(words, Draws(SUBKEY, numbers))
+    noisy = sampler.noisy(words, Draws(bayes.SUBKEY, numbers))
     place = _NoiseSpace.of(sampler)
 
     def likelihood(part: Ids) -> F32:
         density = place.density(noisy[part])
         return np.asarray(np.exp(density - density.max(axis=1, keepdims=True)), np.float32)
 
-    return from_columns(likelihood, prior, np.arange(len(words), dtype=np.int32), most)
+    return bayes.from_columns(likelihood, prior, np.arange(len(words), dtype=np.int32), most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,28 +205,22 @@ def _name(distances: F32, likely: F32, squared: Bools, taus: F32, named: I64) ->
 def _learnt(sampler: NoiseSampler, prior: F64, words: Ids, outputs: Ids) -> Ranking:
     """Return the ranking that names most of some words from their outputs, of a grid; ties to the first."""
     place = _NoiseSpace.of(sampler)
-    targets = (
-        place.centers
-        if sampler.targets.vectors is sampler.centers
-        else place.moved(sampler.targets.vectors, place.back)
-    )
+    is_own = sampler.targets.vectors is sampler.centers
+    targets = place.centers if is_own else place.moved(sampler.targets.vectors, place.back)
     distinct, where = np.unique(outputs, return_inverse=True)
     likely = np.log(np.maximum(prior, 1e-300)).astype(np.float32)
     near = _distances(targets[distinct[:64]], place.centers)
     typical = float(np.median(np.partition(near, 1, axis=1)[:, 1])) or 1.0
     grid = [(power, strength / typical**power) for power in (1, 2) for strength in STRENGTHS]
-
-    squared, taus = (
-        np.array([power == 2 for power, _ in grid]),
-        np.array([tau for _, tau in grid], np.float32),
-    )
+    squared = np.array([power == 2 for power, _ in grid])
+    taus = np.array([tau for _, tau in grid], np.float32)
 
     def hits(part: Ids) -> I64:
         named = np.empty((len(part), len(grid)), np.int64)
         _name(_distances(targets[part], place.centers), likely, squared, taus, named)
         return named
 
-    named = np.concatenate(in_threads(hits, distinct.astype(np.int32), AT_ONCE))[where.reshape(-1)]
+    named = np.concatenate(in_threads(hits, distinct.astype(np.int32), bayes.AT_ONCE))[where.reshape(-1)]
     power, strength = grid[int((named == words[:, None]).sum(axis=0).argmax())]
     return Ranking(place.centers, targets, power, strength)
 
@@ -295,7 +271,7 @@ def adversary(
     *,
     few: int | None = None,
     draws: int | None = None,
-    tries: int = TRIES,
+    tries: int = bayes.TRIES,
     confidence: float = CONFIDENCE,
     measured: bool = True,
 ) -> Adversary:
@@ -317,15 +293,15 @@ def adversary(
     if sampler.has_short_laws or (is_small(words) and sampler.law(0) is not None):
         alone = None
         if measured:
-            attack = bayes_attack(sampler, words, prior)
+            attack = bayes.bayes_attack(sampler, words, prior)
             alone = Estimate(attack.success, attack.lower, attack.upper, exact=True)
         how = "exact: the laws of all words of the lexicon were read"
         how += f", {sampler.law_is}" if sampler.law_is else ""
-        return Adversary(alone, partial(candidates, sampler, prior), possible, how)
+        return Adversary(alone, partial(bayes.candidates, sampler, prior), possible, how)
     if sampler.law_columns() is not None:
-        alone = bayes_by_tries(sampler, prior, tries, confidence) if measured else None
+        alone = bayes.bayes_by_tries(sampler, prior, tries, confidence) if measured else None
         how = f"estimated from {tries:,} words drawn from the prior; the guesses consider all words of the lexicon"
-        return Adversary(alone, partial(from_columns, columns_of(sampler), prior), possible, how)
+        return Adversary(alone, partial(bayes.from_columns, bayes.columns_of(sampler), prior), possible, how)
     noisy = sampler.noisy_vectors()
     if noisy is not None:
         alone, ranking = (
@@ -335,7 +311,7 @@ def adversary(
             f"between bounds, from {tries:,} words drawn from the prior. Lower: an adversary who ranks all words "
             "of the lexicon by their distance to the output. Upper: an adversary who sees the noisy vector"
         )
-        return Adversary(alone, partial(from_columns, ranking.likelihood, prior), possible, how)
+        return Adversary(alone, partial(bayes.from_columns, ranking.likelihood, prior), possible, how)
     considered = likeliest(prior, few)
     mass = float(prior[considered].sum())
     alone = _bounded(sampler, prior, considered, draws, tries, confidence) if measured else None
@@ -343,7 +319,9 @@ def adversary(
     how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
     how += "; upper bounds count all other words as found"
     considered_prior = np.where(considered, prior, 0.0)
-    return Adversary(alone, partial(candidates, sampler, considered_prior, draws=draws), considered, how)
+    return Adversary(
+        alone, partial(bayes.candidates, sampler, considered_prior, draws=draws), considered, how
+    )
 
 
 def is_small(words: int) -> bool:
@@ -360,8 +338,8 @@ def _bounded(
     """
     mass = float(prior[considered].sum())
     sure = (1.0 + confidence) / 2.0
-    attack = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
-    words, numbers = drawn_from(prior, tries)
+    attack = bayes.bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
+    words, numbers = bayes.drawn_from(prior, tries)
     same = int((words == sampled(sampler, words, numbers)).sum())
     low = share_of(same, tries, sure).lower
     value = max(mass * attack.success, same / tries)
@@ -449,7 +427,7 @@ class Guesses:
                 )
             return float((self.groups[name] * values).sum()), None
         if name == WORST_WORDS:
-            return float(np.sort(values)[-max(1, math.ceil(WORST * len(values))) :].mean()), None
+            return float(np.sort(values)[-max(1, math.ceil(bayes.WORST * len(values))) :].mean()), None
         value, place = statistic(values, name)
         return value, None if place is None else int(self.words[place])
 
@@ -458,7 +436,7 @@ def bayes_vulnerability(
     sampler: Sampler,
     prior: F64,
     confidence: float,
-    tries: int = TRIES,
+    tries: int = bayes.TRIES,
     groups: Mapping[str, Bools] | None = None,
 ) -> Guesses:
     """Measure it.
@@ -473,11 +451,12 @@ def bayes_vulnerability(
     words = np.flatnonzero(prior).astype(np.int32)
     lawful = sampler.law(0) is not None
     if lawful and not (sampler.law_columns() is not None and not is_small(len(prior))):
-        guess, best, _ = guesses(sampler, prior)
-        return _score(words, found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
+        guess, best, _ = bayes.guesses(sampler, prior)
+        return _score(words, bayes.found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
     if lawful:
-        success = found_by_word(*guesses_backwards(sampler, prior), prior)
-        return _score(words, success, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
+        success = bayes.found_by_word(*bayes.guesses_backwards(sampler, prior), prior)
+        how = bayes.BACKWARDS[:1].lower() + bayes.BACKWARDS[1:-1]
+        return _score(words, success, prior, bayes.ROUNDING, how, groups or {})
     best_known = adversary(sampler, prior, tries=tries, confidence=confidence)
     assert best_known.alone is not None
     return Guesses(words, None, best_known.alone, best_known.how)
@@ -524,14 +503,11 @@ def worst_words(
     able = np.flatnonzero(drawn).astype(np.int32)
     words = able[spaced(len(able), looked_at)]
     trial = _count_guesses(sampler, best, words, TRIAL, 0)
-    chosen = words[np.lexsort((words, -trial))][: max(1, math.ceil(WORST * len(words)))]
+    chosen = words[np.lexsort((words, -trial))][: max(1, math.ceil(bayes.WORST * len(words)))]
     fresh = _count_guesses(sampler, best, chosen, FRESH, 1)
     draws = FRESH * len(chosen)
     mean = share_of(int(fresh.sum()), draws, confidence)
-    return WorstWords(
-        mean, tuple(int(word) for word in chosen), len(words),
-        (TRIAL, FRESH),
-    )  # fmt: skip
+    return WorstWords(mean, tuple(chosen.tolist()), len(words), (TRIAL, FRESH))
 
 
 def _count_guesses(sampler: Sampler, best: Adversary, words: Ids, draws: int, turn: int) -> Ids:

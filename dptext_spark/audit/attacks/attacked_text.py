@@ -119,7 +119,7 @@ def simulate(
     level: Level = "token",
     numbers: Ids | None = None,
 ) -> Tokens:
-    """Replace the words of a text.
+    """Replace the words of a text; what is not drawn stays as it is.
 
     Args:
         sampler: of any mechanism.
@@ -128,9 +128,6 @@ def simulate(
         bounds: int64[s + 1], of the records.
         level: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         numbers: int32[n], the words by their numbers in the word table, on which draws may depend; None: `words`.
-
-    Returns:
-        The text with its outputs; what is not drawn stays as it is.
 
     Raises:
         SettingsError: another level than token, where draws depend on the word before them.
@@ -160,22 +157,17 @@ def simulate(
     return Tokens(words, outputs, drawn, bounds)
 
 
-def _in_context(
-    sampler: Sampler, words: Ids, drawn: Bools, bounds: I64, numbers: Ids
-) -> Tokens:  # fmt: skip
+def _in_context(sampler: Sampler, words: Ids, drawn: Bools, bounds: I64, numbers: Ids) -> Tokens:
     """Replace the words of a text at token level, each after the word that is released before it."""
     at = np.flatnonzero(drawn)
     text = Tokens(words, np.array(numbers, np.int32), drawn, bounds)
-    left, _ = text.neighbours(
-        np.where(drawn, PREVIOUS, np.maximum(numbers, NO_WORD)).astype(np.int32), NO_WORD
-    )
+    before = np.where(drawn, PREVIOUS, np.maximum(numbers, NO_WORD)).astype(np.int32)
+    left, _ = text.neighbours(before, NO_WORD)
     blocks = np.zeros((len(at), 2), np.uint64)
     blocks[:, 0] = at
-    outputs = np.array(numbers, np.int32)
-    outputs[at] = sampler.sample_after(
-        np.ascontiguousarray(words[at], np.int32), left[at], Draws(SUBKEY, blocks)
-    )
-    return Tokens(words, outputs, drawn, bounds)
+    inputs = np.ascontiguousarray(words[at], np.int32)
+    text.outputs[at] = sampler.sample_after(inputs, left[at], Draws(SUBKEY, blocks))
+    return text
 
 
 SPECIAL = 2
@@ -251,9 +243,8 @@ class Bigrams:
         stream = with_edges(states(tokens, words), bounds, words + SPECIAL - 1)
         size = words + SPECIAL
         inside = np.ones(len(stream) - 1, np.bool_)
-        inside[(bounds[1:] + 2 * np.arange(1, len(bounds)) - 1)[:-1]] = (
-            False  # one record's end, the next one's beginning
-        )
+        # One record's end and the next one's beginning are no pair.
+        inside[(bounds[1:] + 2 * np.arange(1, len(bounds)) - 1)[:-1]] = False
         pairs = stream[:-1][inside].astype(np.int64) * size + stream[1:][inside]
         keys, counts = np.unique(pairs, return_counts=True)
         first, second = keys // size, (keys % size).astype(np.int32)
@@ -269,11 +260,8 @@ class Bigrams:
             raise SettingsError(f"prior: {len(public):,} words are not valid. Give the lexicon's {words:,}.")
         base = np.append(public.words * (words / size), np.full(SPECIAL, 1.0 / size))
         unigram = counted(np.bincount(stream, minlength=size).astype(np.int64), base)
-        how = (
-            f"λ(a) = c(a)/(c(a) + {CAUTION}·T(a)), after Witten and Bell"
-            if weight is None
-            else f"λ = {weight:g}"
-        )
+        how = f"λ(a) = c(a)/(c(a) + {CAUTION}·T(a)), after Witten and Bell"
+        how = how if weight is None else f"λ = {weight:g}"
         return cls(
             unigram, weights, offsets(kinds), second, counts / before[first], len(tokens),
             f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by {public.name}",
@@ -355,16 +343,13 @@ def _guess(
 
 
 def guess_bigram_baseline(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools) -> Ids:
-    """Return argmax_w P(w|left)·P(right|w) over the words that the policy draws, exactly; ties to the lower id.
+    """Return argmax_w P(w|left)·P(right|w) over the words that the policy draws, exactly; ties to the lower id: int32[n].
 
     Args:
         bigrams: the model.
         left: int32[n], the state before each word; `HIDDEN` leaves P(w) in its place.
         right: int32[n], the state after it; `HIDDEN` leaves the factor out.
         drawn: bool[V].
-
-    Returns:
-        int32[n].
     """
     words, size = bigrams.words, len(bigrams.unigram)
     order = np.argsort(bigrams.following, kind="stable")

@@ -135,7 +135,7 @@ def candidates(
     slot = np.full(len(prior), -1, np.int32)
     slot[observed] = np.arange(len(observed), dtype=np.int32)
     inputs = np.zeros((len(observed), most), np.int32)
-    shares, scores = np.zeros((len(observed), most)), np.zeros((len(observed), most))
+    shares, scores = np.zeros((2, len(observed), most))
     possible, total = np.zeros(len(observed), np.int64), np.zeros(len(observed))
     counted: int | None = None
     for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws):
@@ -185,27 +185,14 @@ def candidates_after(
     total = np.bincount(row, weights=score, minlength=len(unique))
     listed_score = np.bincount(row[best], weights=score[best], minlength=len(unique))
     covered = np.divide(listed_score, total, out=np.ones(len(unique)), where=possible > most)
-    starts = offsets(np.minimum(possible, most))
-    slot = np.arange(len(unique), dtype=np.int32)
-    listed = InputWords(
-        slot,
-        starts,
-        inputs.words[best],
-        inputs.probability[best],
-        possible,
-        np.minimum(covered, 1.0),
-        most,
-        None,
-    )
+    slot, starts = np.arange(len(unique), dtype=np.int32), offsets(np.minimum(possible, most))
+    words, probability = inputs.words[best], inputs.probability[best]
+    listed = InputWords(slot, starts, words, probability, possible, np.minimum(covered, 1.0), most, None)
     return listed, observed.reshape(-1).astype(np.int32)
 
 
 def columns_of(sampler: Sampler) -> LawColumns:
-    """Return the reader of a law by outputs.
-
-    Raises:
-        ValueError: the sampler has no such reading.
-    """
+    """Return the reader of a law by outputs; :class:`ValueError`: the sampler has no such reading."""
     columns = sampler.law_columns()
     if columns is None:
         raise ValueError("the law cannot be read output by output")
@@ -218,14 +205,8 @@ def _best(
 ) -> None:
     """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
 
-    Args:
-        probability: float32[n, V].
-        prior: float32[V].
-        inputs: int32[n, m], filled.
-        shares: float32[n, m], P(u|w) of those.
-        scores: float32[n, m], all 0; filled with the products.
-        possible: int64[n], how many words have a product above 0.
-        total: float64[n], their sum.
+    Fills `inputs` int32[n, m], `shares` P(u|w) and `scores` (all 0 before), float32[n, m]. Also `possible` int64[n], how many
+    words have a product above 0, and `total` float64[n], their sum. `probability` is float32[n, V].
     """
     last = inputs.shape[1] - 1
     for row in range(probability.shape[0]):
@@ -259,7 +240,7 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     weight = prior.astype(np.float32)
     n = len(distinct)
     inputs = np.zeros((n, most), np.int32)
-    shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
+    shares, scores = np.zeros((2, n, most), np.float32)
     possible, total = np.zeros(n, np.int64), np.zeros(n)
 
     def fill(rows: Ids) -> None:
@@ -273,9 +254,9 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     slot = np.full(max(len(prior), int(distinct[-1]) + 1), -1, np.int32)
     slot[distinct] = np.arange(n, dtype=np.int32)
     filled = scores > 0
-    starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
     return InputWords(
-        slot, starts, inputs[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
+        slot, offsets(filled.sum(axis=1)), inputs[filled], shares[filled].astype(np.float64), possible,
+        np.minimum(covered, 1.0), most, None,
     )  # fmt: skip
 
 

@@ -391,14 +391,11 @@ def pooled_guesses(
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the probability of each by the formula above).
     """
     words = bigrams.words
-    filled = np.append(
-        np.diff(plausible.starts) > 0, False
-    )  # the last stands for outputs that were not asked for
+    # The last one stands for outputs that were not asked for.
+    filled = np.append(np.diff(plausible.starts) > 0, False)
     slot = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, tokens.outputs, 0)], -1)
     at = np.flatnonzero(tokens.drawn & filled[slot])
-    scope = (
-        np.repeat(np.arange(tokens.records, dtype=np.int64), np.diff(tokens.bounds))[at] if by_record else 0
-    )
+    scope = np.repeat(np.arange(tokens.records), np.diff(tokens.bounds))[at] if by_record else 0
     symbols, symbol = np.unique(scope * words + tokens.outputs[at].astype(np.int64), return_inverse=True)
     source = plausible.slot[symbols % words]
     sizes = np.diff(plausible.starts)[source]
@@ -411,9 +408,7 @@ def pooled_guesses(
     evidence = np.zeros(len(ids))
     decode(
         states(np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32), words), row, tokens.bounds,
-        words + SPECIAL - 1, starts, ids, probability,
-        bigrams.chain,
-        np.empty(len(row), np.int32), np.empty(len(row)), evidence,
+        words + SPECIAL - 1, starts, ids, probability, bigrams.chain, np.empty(len(row), np.int32), np.empty(len(row)), evidence,
     )  # fmt: skip
     guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)
     certainty = np.zeros(len(row))

@@ -91,7 +91,7 @@ def by_rank(outputs: Ids, prior: F64) -> Ids:
 def by_neighbours(
     tokens: Tokens, bigrams: Bigrams, prior: F64, symbols: int = SYMBOLS, rounds: int = ROUNDS
 ) -> Ids:
-    """Match outputs with words by rank, and the most frequent ones by their neighbours.
+    """Match outputs with words by rank, and the most frequent ones by their neighbours: int32[V], as :func:`by_rank`.
 
     Args:
         tokens: the text; of `words`, only those that were not replaced are looked at.
@@ -99,9 +99,6 @@ def by_neighbours(
         prior: float64[V], of the words that are drawn.
         symbols: how many outputs are matched by neighbours, among twice as many words.
         rounds: at most so many; fewer where nothing changes.
-
-    Returns:
-        int32[V], as :func:`by_rank`.
     """
     at = np.flatnonzero(tokens.drawn)
     outputs = tokens.outputs[at]
@@ -124,14 +121,9 @@ def by_neighbours(
             counted = (place[outputs] >= 0) & (side >= 0)
             contexts, column = np.unique(side[counted], return_inverse=True)
             cells = place[outputs[counted]] * len(contexts) + column
-            pair_count = (
-                np.bincount(cells, minlength=len(top) * len(contexts))
-                .reshape(len(top), -1)
-                .astype(np.float64)
-            )
-            score += pair_count @ (
-                _logs(bigrams, contexts, pool) if before else _logs(bigrams, pool, contexts).T
-            )
+            pair_count = np.bincount(cells, minlength=len(top) * len(contexts)).reshape(len(top), -1)
+            logs = _logs(bigrams, contexts, pool) if before else _logs(bigrams, pool, contexts).T
+            score += pair_count.astype(np.float64) @ logs
         row, chosen = linear_sum_assignment(score, maximize=True)
         if turn and (guess[top[row]] == pool[chosen]).all():
             break

@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import F64, I64, Bools, offsets, spaced
+from dptext_spark.audit import text_classifier
 from dptext_spark.audit.results import (
-    CONFIDENCE,
-    RESAMPLES,
+    BOOTSTRAPPED,
     AuditResult,
     Estimate,
     Group,
@@ -37,21 +37,7 @@ from dptext_spark.audit.results import (
     WordAttack,
     rate,
 )
-from dptext_spark.audit.text_classifier import (
-    Label,
-    Pair,
-    TextClassifier,
-    TextModel,
-    accuracy,
-    auc,
-    classes_of,
-    confusion,
-    gain,
-    macro_f1,
-    of_counts,
-    precision,
-    recall,
-)
+from dptext_spark.audit.text_classifier import Label, Pair, TextClassifier, TextModel
 from dptext_spark.errors import DataError
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
@@ -165,8 +151,7 @@ def membership_attack(
         random=0.5,
         users=int((quarter < 2).sum()),
         shadow_users=int((quarter >= 2).sum()),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
         settings={"classifier": classifier.summary, "seed": seed, "texts": rows},
     )
 
@@ -213,7 +198,7 @@ def best_threshold(scores: F64, members: Bools) -> float:
 
 def _better(first: F64, other: F64, known: Bools, members: Bools) -> F64:
     """Return the score that separates members from others better among the known users; ties to the first."""
-    areas = [auc(score[known], members[known], resamples=1).value for score in (first, other)]
+    areas = [text_classifier.auc(score[known], members[known], resamples=1).value for score in (first, other)]
     return first if areas[0] >= areas[1] else other
 
 
@@ -229,11 +214,7 @@ def _rows(texts: Sequence[str], labels: Sequence[Label], chosen: Bools) -> tuple
 
 
 def _mean_log_probability(
-    model: TextModel,
-    texts: Sequence[str],
-    labels: Sequence[Label],
-    owner: I64,
-    many: int,
+    model: TextModel, texts: Sequence[str], labels: Sequence[Label], owner: I64, many: int
 ) -> F64:
     """Return the mean log-probability of the true labels of each user's texts, float64[users]."""
     scores, truth = model.scores(texts), model.places(labels)
@@ -245,12 +226,12 @@ def _mean_log_probability(
 
 def _figures(scores: F64, members: Bools, least: float) -> MembershipFigures:
     called = scores >= least
-    cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
+    cells = text_classifier.confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
     return MembershipFigures(
-        of_counts(cells, precision),
-        of_counts(cells, recall),
-        of_counts(cells, lambda shares: shares[:, 0] + shares[:, 3]),
-        auc(scores, members),
+        text_classifier.of_counts(cells, text_classifier.precision),
+        text_classifier.of_counts(cells, text_classifier.recall),
+        text_classifier.of_counts(cells, lambda shares: shares[:, 0] + shares[:, 3]),
+        text_classifier.auc(scores, members),
     )
 
 
@@ -354,7 +335,7 @@ def attribute_attack(
     """
     rows = len(texts.plain)
     require_equal_lengths(texts, users, **{column: attribute})
-    classes, _ = classes_of(attribute, column)
+    classes, _ = text_classifier.classes_of(attribute, column)
     kinds = classifiers or [TextClassifier(strength, label=column) for strength in STRENGTHS]
     parts = split(rows, users, seed)
     known = [attribute[i] for i in parts[0].tolist()]
@@ -368,14 +349,17 @@ def attribute_attack(
 
     def gained(model: TextModel) -> Estimate:
         truth = model.places(tested)
-        return gain(truth == model.predict(private[2]), truth == model.majority)
+        return text_classifier.gain(truth == model.predict(private[2]), truth == model.majority)
 
     def figures(model: TextModel, guesses: I64) -> AttributeFigures:
         truth = model.places(tested)
         # An attribute that is not among the training rows is a class of its own that is never guessed.
         size = len(model.classes) + int((truth < 0).any())
-        cells = confusion(np.where(truth < 0, size - 1, truth), guesses, size)
-        return AttributeFigures(accuracy(truth == guesses), of_counts(cells, macro_f1))
+        cells = text_classifier.confusion(np.where(truth < 0, size - 1, truth), guesses, size)
+        return AttributeFigures(
+            text_classifier.accuracy(truth == guesses),
+            text_classifier.of_counts(cells, text_classifier.macro_f1),
+        )
 
     return AttributeAttack(
         private=figures(static, static.predict(private[2])),
@@ -386,8 +370,7 @@ def attribute_attack(
         random=1.0 / len(classes),
         classes=len(classes),
         rows=(len(parts[0]), len(parts[1]), len(parts[2])),
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
         settings={"classifier": static_kind, "adaptive_classifier": adaptive_kind, "seed": seed},
     )
 
@@ -518,8 +501,7 @@ def masked_inference(
         drawn=len(drawn),
         records=len(np.unique(record)),
         guessable=guessable,
-        confidence=CONFIDENCE,
-        resamples=RESAMPLES,
+        **BOOTSTRAPPED,
         also={
             "replaced words attacked": f"{len(at):,} of {len(drawn):,}, evenly spaced",
             "records": f"{len(np.unique(record)):,}",

@@ -16,7 +16,7 @@ Without a law the first two are those by TF-IDF.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,21 +25,9 @@ import pyarrow as pa
 from scipy.stats import hypergeom
 
 from dptext_spark.arrays import F64, I64, U64, Bools, Ids, offsets
+from dptext_spark.audit.attacks import linkage_scores
 from dptext_spark.audit.attacks.aligned_rows import LAW, RowWords, joined_rows, released_rows, source_rows
-from dptext_spark.audit.attacks.linkage_scores import (
-    NEVER,
-    TABLE_WORDS,
-    DrawBits,
-    LongLaw,
-    Ranks,
-    ShortLaw,
-    WordsFit,
-    by_chance,
-    own_scores,
-    rank,
-    rank_known,
-    rank_known_by_table,
-)
+from dptext_spark.audit.attacks.linkage_scores import DrawBits, LongLaw, Ranks, ShortLaw, WordsFit
 from dptext_spark.audit.results import AuditResult, Estimate, Group, ResultView, mean
 from dptext_spark.audit.table_audit import Findings
 from dptext_spark.audit.text_classifier import Pair
@@ -58,6 +46,11 @@ RELEASED, SOURCE, AUTHOR = "released", "source", "author"
 ROWS = "rows"  # in the place of an adversary: how many rows were counted
 BY_WORDS = tuple(f"{size}_words" for size in SIZES)
 BY_COSINE = {RELEASED: "tfidf", SOURCE: "tfidf_source"}
+FIGURES = {
+    RELEASED: "linkage",
+    SOURCE: "linkage_source",
+    **{name: f"linkage_{name}" for name in (*BY_COSINE.values(), *BY_WORDS, AUTHOR)},
+}
 
 
 class Pairs(NamedTuple):
@@ -93,26 +86,11 @@ def _add_cosines(
 ) -> None:  # fmt: skip
     """Score rows by the cosine of their TF-IDF vectors and those of queries.
 
-    Args:
-        words: int64[n], the term of each word; -1 for those that no sampled row holds.
-        bounds: int64[rows + 1].
-        terms: int64[n], -1 for words with a term, else an identifier within the row.
-        weight: float64[T], inverse document frequencies; `unknown` that of all other words.
-        unknown: see above.
-        rows: uint64[rows].
-        own: uint64[Q], the rows of the queries.
-        starts: int64[T + 1], the queries that hold term t are holders[starts[t]:starts[t + 1]].
-        holders: int64[m].
-        values: float64[m], the normed weights of the terms in the queries.
-        true: float64[Q]; filled where `is_own`, from row i for query i.
-        fit: what is counted.
-        is_own: whether the rows are those of the queries.
-        authors: uint64[rows]; of no length: nobody asks.
-        whose: uint64[Q], rows of the same author are no candidates.
-        counts: int64[T], zeros; scratch.
-        sums: float64[Q], zeros; scratch.
-        touched: int64[most words of a row], scratch.
-        reached: int64[Q], scratch.
+    `words` int64[n] are terms, -1 for words that no sampled row holds; such a word has an identifier within its row in `terms`.
+    `weight` float64[T] are inverse document frequencies, `unknown` that of all other words. The queries that hold term t are
+    holders[starts[t]:starts[t + 1]], and `values` its normed weights there. `true` float64[Q] is filled where `is_own`, from row
+    i for query i. Rows (uint64) equal to `own`, and those of the author `whose`, are no candidates; empty `authors`: nobody
+    asks. `counts` int64[T], `sums` float64[Q] (zeros), `touched` int64[most words of a row] and `reached` int64[Q] are scratch.
     """
     for row in range(bounds.shape[0] - 1):
         many, square = 0, 0.0
@@ -233,17 +211,14 @@ _NO_LAW = ShortLaw(np.zeros(1, np.int64), np.zeros(0, np.int32), *np.zeros((3, 0
 def _query_blocks(words: Ids, of_query: I64, queries: int) -> list[tuple[I64, Ids]]:
     """Group consecutive queries so that each group has at most `TABLE_WORDS` different words, or is one query.
 
-    Args:
-        words: int32[m], the words of the queries; `of_query` int64[m] says of which, ascending.
-        of_query: see above.
-        queries: Q.
+    `words` int32[m] are those of the queries; `of_query` int64[m] says of which, ascending.
     """
     bounds = offsets(np.bincount(of_query, minlength=queries))
     groups: list[tuple[I64, Ids]] = []
     start, words_so_far = 0, np.zeros(0, np.int32)
     for query in range(queries):
         more = np.union1d(words_so_far, words[bounds[query] : bounds[query + 1]])
-        if len(more) > TABLE_WORDS and query > start:
+        if len(more) > linkage_scores.TABLE_WORDS and query > start:
             groups.append((np.arange(start, query), words_so_far))
             start, more = query, np.unique(words[bounds[query] : bounds[query + 1]])
         words_so_far = more.astype(np.int32)
@@ -260,7 +235,7 @@ class ByLaw(LinkAttack):
         self.laws, self.queries, self.back, self.fit = laws, queries, back, self.fits[name]
         self.side = queries.source if back else queries.output
         self.keys, self.law = (np.zeros(0, np.int64), _NO_LAW) if laws.is_long else laws.short(queries.output)
-        self.true = np.full(len(queries.rows), NEVER)
+        self.true = np.full(len(queries.rows), linkage_scores.NEVER)
         every = np.arange(len(queries.rows))
         self.groups = [(every, np.zeros(0, np.int32))]
         if laws.is_long:
@@ -284,21 +259,18 @@ class ByLaw(LinkAttack):
             keys, law = self.laws.short(others)
         order = np.argsort(others.shape, kind="stable")
         shapes = others.shape[order]
-        mode = int(self.laws.is_long)
-        room, own = (
-            _room(candidates.source if not self.back else self.queries.source),
-            _room(self.queries.source),
-        )
+        mode, own = int(self.laws.is_long), _room(self.queries.source)
+        room = own if self.back else _room(candidates.source)
         for chosen, words in self.groups:
             table, slots = self._table(words)
             if not self.is_scored:
-                own_scores(
+                linkage_scores.own_scores(
                     self.queries.source, self.queries.output, chosen, self.keys, self.law, table, slots, mode, self.back,
                     self.true, own, self.uniform,
                 )  # fmt: skip
             shape = self.side.shape[chosen]
             low, high = (np.searchsorted(shapes, shape, side=side) for side in ("left", "right"))
-            rank(
+            linkage_scores.rank(
                 self.side, chosen, others, order, low, high, self.queries.rows, candidates.rows, keys, law, table, slots,
                 mode, self.back, self.true, self.fit, room, self.uniform,
             )  # fmt: skip
@@ -306,7 +278,7 @@ class ByLaw(LinkAttack):
 
     def standing(self, name: str) -> I64:  # noqa: ARG002  (it has one)
         """Mark the lost queries."""
-        return np.where(self.true == NEVER, LOST, SOUGHT)
+        return np.where(self.true == linkage_scores.NEVER, LOST, SOUGHT)
 
 
 class ByWords(LinkAttack):
@@ -359,23 +331,25 @@ class ByWords(LinkAttack):
         if table is None:
             keys, law = self.laws.short(side.output)
             sums, room = np.zeros((n, len(SIZES))), np.zeros(len(self.of_words))
-            rank_known(
+            linkage_scores.rank_known(
                 side.output, keys, law, *both, self.slots, self.starts, self.holders, self.ranks, self.of_words, self.fit,
                 self.only_first, room, room.astype(np.int64), sums, sums.astype(np.int64), np.zeros(n, np.int64),
             )  # fmt: skip
         else:
             slots = np.zeros(len(self.laws.prior), np.int64)
             slots[words] = np.arange(len(words))
-            rank_known_by_table(
-                side.output, table, by_chance(self.laws.prior[words]), *both, chosen, slots[self.known], self.counts, self.fit,
-                self.only_first, np.zeros(len(words)),
+            linkage_scores.rank_known_by_table(
+                side.output, table, linkage_scores.by_chance(self.laws.prior[words]), *both, chosen, slots[self.known],
+                self.counts, self.fit, self.only_first, np.zeros(len(words)),
             )  # fmt: skip
 
     def standing(self, name: str) -> I64:
         """Mark queries that have too few words, or are lost."""
         place = BY_WORDS.index(name)
         return np.where(
-            self.counts < SIZES[place], NOT_ASKED, np.where(self.fit.true[:, place] == NEVER, LOST, SOUGHT)
+            self.counts < SIZES[place],
+            NOT_ASKED,
+            np.where(self.fit.true[:, place] == linkage_scores.NEVER, LOST, SOUGHT),
         )
 
 
@@ -430,9 +404,9 @@ class ByCosine(LinkAttack):
 
     def add(self, candidates: Pairs) -> None:
         """Count some candidates."""
-        authors = candidates.authors if len(self.whose) else None
         side = candidates.source if self.is_source else candidates.output
-        self._run(side, candidates.rows, np.zeros(0, np.uint64) if authors is None else authors, False)
+        authors = candidates.authors if len(self.whose) and candidates.authors is not None else self.whose[:0]
+        self._run(side, candidates.rows, authors, False)
 
     def _run(self, side: RowWords, rows: U64, authors: U64, is_own: bool) -> None:
         place = np.minimum(np.searchsorted(self.terms, side.plain), len(self.terms) - 1)
@@ -457,6 +431,7 @@ class Linker:
         laws: Laws | None = None,
         *,
         shared: bool,
+        asked: Collection[str] = FIGURES,
     ) -> None:
         """Get ready.
 
@@ -466,14 +441,16 @@ class Linker:
             authors: a text that is held beside the release of another row of its author.
             laws: the law; None where it is not known.
             shared: whether equal words of a row are one draw.
+            asked: names of adversaries; no other is tried.
         """
+        sides = {RELEASED: (queries.output, queries.source), SOURCE: (queries.source, queries.output)}
         self.adversaries: list[LinkAttack] = [
-            ByCosine(BY_COSINE[RELEASED], queries.output, queries.source, queries),
-            ByCosine(BY_COSINE[SOURCE], queries.source, queries.output, queries),
+            ByCosine(name, *sides[way], queries) for way, name in BY_COSINE.items() if name in asked
         ]
         if laws is not None:
-            self.adversaries += [ByLaw(laws, queries, back=back) for back in (False, True)]
-            self.adversaries.append(ByWords(laws, queries, key, only_first=shared))
+            self.adversaries += [ByLaw(laws, queries, back=name == SOURCE) for name in sides if name in asked]
+            if not set(asked).isdisjoint(BY_WORDS):
+                self.adversaries.append(ByWords(laws, queries, key, only_first=shared))
         if authors is not None:
             self.adversaries.append(ByCosine(AUTHOR, authors.source, authors.output, authors))
 
@@ -596,11 +573,6 @@ class Linkage(AuditResult):
         return ResultView(groups, {"a random guess": self.guess}, {"candidates": self.candidates, **single})
 
 
-FIGURES = {
-    RELEASED: "linkage",
-    SOURCE: "linkage_source",
-    **{name: f"linkage_{name}" for name in (*BY_COSINE.values(), *BY_WORDS, AUTHOR)},
-}
 TOPS = (1, 10)
 NO_LAW = (
     "linkage by an adversary who knows the law: this mechanism has no law to read, or importance chose "
@@ -621,6 +593,11 @@ class Standings:
     lost: Bools
     others: int
 
+    @property
+    def singled_out(self) -> Estimate:
+        """The share of the rows that leave fewer than `FEW` candidates."""
+        return mean((self.fit.possible + 1 < FEW).astype(np.float64))
+
     def rate(self, top: int, candidates: int | None = None) -> Estimate:
         """Compute how often the right row is in the first `top` of so many candidates; None: of all."""
         fit, among = self.fit, self.others + 1 if candidates is None else candidates
@@ -635,7 +612,6 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) 
         asked: figures among a number of candidates that requirements name.
         told: information in the law that adversaries know; None where there is none.
     """
-    law = told is not None
     table = counted.sort_by([("adversary", "ascending"), ("query", "ascending")])
     names = np.asarray(table.column("adversary").to_pylist())
     columns = {name: table.column(name).to_numpy() for name in ("standing", *Ranks._fields)}
@@ -647,15 +623,13 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) 
             # Of a sample a query's own row may not be part.
             counts = [np.minimum(columns[count][chosen], candidates - 1) for count in Ranks._fields]
             standings[name] = Standings(Ranks(*counts), columns["standing"][chosen] == LOST, candidates - 1)
-    if not law:
+    if told is None:
         standings |= {name: standings[other] for name, other in BY_COSINE.items()}
     rates = {top: {name: standing.rate(top) for name, standing in standings.items()} for top in TOPS}
     figures = [rates[top][name].metric(f"{FIGURES[name]}_top{top}") for name in standings for top in TOPS]
     figures += [Metric("linkage_candidates", candidates), Metric("linkage_guess", 1 / candidates)]
-    singled = None
-    if law:
-        few = standings[RELEASED].fit.possible + 1 < FEW
-        singled = mean(few.astype(np.float64))
+    singled = None if told is None else standings[RELEASED].singled_out
+    if singled is not None:
         figures.append(singled.metric("singled_out"))
     by_figure = {
         f"{FIGURES[name]}_top{top}": (standing, top) for name, standing in standings.items() for top in TOPS
@@ -673,4 +647,4 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) 
         bits=None if told is None else told.bits, bits_by_set=None if told is None else told.by_set,
         words=None if told is None else told.words(candidates),
     )  # fmt: skip
-    return Findings(figures, [result], [] if law else [NO_LAW])
+    return Findings(figures, [result], [NO_LAW] if told is None else [])

@@ -258,7 +258,7 @@ def test_tables_of_few_words_at_a_time_say_the_same(monkeypatch: pytest.MonkeyPa
         return [column.tolist() for _, _, fit in linker.standings for column in fit]
 
     whole = fits()
-    monkeypatch.setattr("dptext_spark.audit.attacks.linkage.TABLE_WORDS", 20)
+    monkeypatch.setattr("dptext_spark.audit.attacks.linkage_scores.TABLE_WORDS", 20)
     assert fits() == whole
 
 
