@@ -246,9 +246,8 @@ def _of_all(
     samplers: Sequence[Sampler], words: Ids, share: F64, total: int, *, leans: bool
 ) -> tuple[float, float]:
     """Return the band of the figures of every word."""
-    changes = np.array(
-        [1.0 - measure(sampler, words, total, (StayRate(),))[0].of.values for sampler in samplers]
-    )
+    stays = [measure(sampler, words, total, (StayRate(),))[0].of.values for sampler in samplers]
+    changes = 1.0 - np.array(stays)
     least, most = changes.min(axis=0), changes.max(axis=0)
     if leans:
         return float(least.min()), float(most.max())

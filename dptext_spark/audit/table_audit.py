@@ -25,10 +25,8 @@ from dptext_spark.text.names.public_names import CITY, REGION, parts_of_names
 from dptext_spark.text.tokens import Words
 
 KINDS = ("persons", "locations")
-LISTED_COUNTS = (
-    "listed",
-    "listed_same",
-)  # entries of a list that is given, and those of which every word was kept
+# Entries of a list that is given, and those of which every word was kept.
+LISTED_COUNTS = ("listed", "listed_same")
 # Words of names, those of them that were kept, whole names, and those of which every word was kept.
 NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same"))
 
@@ -122,16 +120,13 @@ def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bo
     """Mark the stretches of the texts that could be compared, bool[n], and those that are unchanged in the table."""
     first = np.searchsorted(source.spans.ends, starts, side="right")
     last = np.maximum(first, np.searchsorted(source.spans.starts, ends, side="left"))
-    # A stretch may be of several words, and a name that the policy replaces whole is one for all its parts.
-    return (last > first) & (_sum(aligned, first, last) == last - first), (last > first) & (
-        _sum(same, first, last) == last - first
-    )
 
+    def all_of(flags: Bools) -> Bools:
+        # A stretch may be of several words, and a name that the policy replaces whole is one for all its parts.
+        total = offsets(flags)
+        return np.asarray((last > first) & (total[last] - total[first] == last - first), np.bool_)
 
-def _sum(flags: Bools, first: I64, last: I64) -> I64:
-    """Count the flags from first to last - 1 that are set, int64[n] for int64[n] of each."""
-    total = offsets(flags)
-    return np.asarray(total[last] - total[first])
+    return all_of(aligned), all_of(same)
 
 
 COUNTS = (
@@ -189,6 +184,7 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         column: that they are of.
     """
     words, drawn, unknown = counts["words"], counts["drawn"], counts["unknown"]
+    names = sum(counts[kind] for kind in KINDS)
     values: dict[str, float | None] = {
         "rows_not_aligned": counts["rows_not_aligned"],
         "words": words,
@@ -199,10 +195,8 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         "oov_share": _share(unknown, words),
         "oov_kept_share": _share(counts["unknown_same"], unknown),
         "numbers_kept_share": _share(counts["numbers_same"], counts["numbers"]),
-        "names_found": sum(counts[kind] for kind in KINDS),
-        "names_kept": _share(
-            sum(counts[f"{kind}_same"] for kind in KINDS), sum(counts[kind] for kind in KINDS)
-        ),
+        "names_found": names,
+        "names_kept": _share(sum(counts[f"{kind}_same"] for kind in KINDS), names),
     }
     for kind in KINDS:
         values[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
@@ -238,11 +232,7 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
 
 @dataclass(frozen=True, kw_only=True)
 class KeptWords(AuditResult):
-    """Shares of a text that are unchanged.
-
-    Attributes:
-        unit: what the figures are.
-    """
+    """Shares of a text that are unchanged. `unit`: what the figures are."""
 
     name: str = "kept words"
     measures: str = "The share of the source's words that are unchanged in the table, over all rows."
@@ -259,19 +249,17 @@ class KeptWords(AuditResult):
             "all words": (counts["same"], counts["words"]),
             "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
             "numbers": (counts["numbers_same"], counts["numbers"]),
-            **{
-                name: (counts[f"{what}_same"], counts[what])
-                for name, what in zip(_OF_NAMES, KINDS, strict=True)
-            },
+        }
+        parts |= {
+            name: (counts[f"{what}_same"], counts[what]) for name, what in zip(_OF_NAMES, KINDS, strict=True)
         }
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: rate for n, rate in shares.items() if rate is not None}, words=counts["words"])
 
     def without_names(self) -> KeptWords:
         """Return the findings without names."""
-        return replace(
-            self, figures={name: rate for name, rate in self.figures.items() if name not in _OF_NAMES}
-        )
+        figures = {name: rate for name, rate in self.figures.items() if name not in _OF_NAMES}
+        return replace(self, figures=figures)
 
     def shown(self) -> ResultView:
         """Show the shares, and of how many words they are."""
@@ -299,11 +287,8 @@ class Findings:
 
     def __add__(self, other: Findings) -> Findings:
         """Put two parts together."""
-        return Findings(
-            [*self.figures, *other.figures],
-            [*self.results, *other.results],
-            [*self.left_out, *other.left_out],
-        )
+        left_out = [*self.left_out, *other.left_out]
+        return Findings([*self.figures, *other.figures], [*self.results, *other.results], left_out)
 
 
 @dataclass(frozen=True)
@@ -404,22 +389,23 @@ class TableAudit:
         judged = (*self.limits, *self.required)
         return list(dict.fromkeys(str(limit) for limit in judged if limit.subject in withheld))
 
-    def _shown_results(self) -> list[AuditResult]:
-        """Return the results without figures of names, where those may not be shown."""
-        if self.internal:
-            return list(self.results)
-        return [shown for result in self.results if (shown := result.without_names()) is not None]
-
     def as_dict(self) -> dict[str, Json]:
         """Return the figures that may be shown, JSON-able: without `internal` no figure of names."""
+        plain = (
+            "audit_id",
+            "table",
+            "version",
+            "source",
+            "source_version",
+            "metrics",
+            "seconds",
+            "restricted",
+        )
+        results = (result if self.internal else result.without_names() for result in self.results)
         return {
-            **{
-                name: getattr(self, name)
-                for name in ("audit_id", "table", "version", "source", "source_version")
-            },
-            **{name: getattr(self, name) for name in ("metrics", "seconds", "restricted")},
+            **{name: getattr(self, name) for name in plain},
             "figures": [described(figure) for figure in self.shown],
-            "results": [result.as_dict() for result in self._shown_results()],
+            "results": [result.as_dict() for result in results if result is not None],
             "requirements": [{"requirement": text, "holds": met} for text, met in self.requirements],
             "left_out": list(self.left_out),
             **({"verdict": self.verdict.as_dict()} if self.required else {}),

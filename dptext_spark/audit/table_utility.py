@@ -347,18 +347,13 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
     completed = {"prior": f"pairs and words of the rest of the sample, completed by {privatizer.prior.name}"}
     in_context = replace(
         context, measures=f"{context.measures} {_HERE} {_LEARNT}",
-        also={
-            **also, "words for training": f"{bigrams.tokens:,}",
-            **completed
-        },
-        how=how, open=is_open,
+        also={**also, "words for training": f"{bigrams.tokens:,}", **completed}, how=how, open=is_open,
     )  # fmt: skip
     word_by_word = WordAttack(
         name="each word alone", measures=f"{BayesAttack.measures} {_HERE}", knows=BayesAttack.knows, success=alone.value,
         lower=alone.lower, upper=alone.upper, confidence=context.confidence, random=context.random,
         most_frequent=context.most_frequent, unchanged=context.unchanged, unprotected=context.unprotected,
-        also={**also, "prior": privatizer.prior.name}, how=how,
-        open=is_open,
+        also={**also, "prior": privatizer.prior.name}, how=how, open=is_open,
     )  # fmt: skip
     attacks: dict[str, WordAttack] = {"bayes_success": word_by_word, "context_success": in_context}
     if level == "dataset":

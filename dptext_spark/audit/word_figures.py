@@ -127,18 +127,12 @@ def blocks(
     sampler: Sampler, words: Ids, draws: int = DRAWS, most_bytes: int = MOST_BYTES, subkey: bytes = SUBKEY
 ) -> Iterator[Outcomes]:
     """Yield :func:`outcomes` of consecutive parts of `words`, each of which takes about `most_bytes` at most to make."""
-    step = max(1, most_bytes // _bytes_a_word(sampler, draws))
-    if sampler.law_bytes() is None:
-        step = min(
-            step, max(1, DRAWN_AT_ONCE // draws)
-        )  # drawing takes its time: let others tell how far it is
+    # The bytes of a word's row while it is made: its law, or numbers, blocks and sorted values.
+    step = max(1, most_bytes // (sampler.law_bytes() or 48 * draws))
+    if sampler.law_bytes() is None:  # drawing takes its time: let others tell how far it is
+        step = min(step, max(1, DRAWN_AT_ONCE // draws))
     for start in range(0, len(words), step):
         yield outcomes(sampler, words[start : start + step], draws, subkey)
-
-
-def _bytes_a_word(sampler: Sampler, draws: int) -> int:
-    """Estimate the bytes of a word's row while it is made: its law, or numbers, blocks and sorted values."""
-    return sampler.law_bytes() or 48 * draws
 
 
 def _joined(ids: list[Ids], shares: list[F64]) -> tuple[I64, Ids, F64]:
@@ -222,11 +216,7 @@ class WordFigure(Protocol):
 
 @dataclass(frozen=True)
 class SmallestSet(WordFigure):
-    """S_w(η): the size of the smallest set of outputs that holds 1 - η of the probability.
-
-    Attributes:
-        eta: η, above 0 and below 1.
-    """
+    """S_w(η): the size of the smallest set of outputs that holds 1 - η of the probability. `eta`: η, above 0 and below 1."""
 
     eta: float = ETA
 
@@ -268,11 +258,7 @@ class SmallestSet(WordFigure):
 
 @dataclass(frozen=True)
 class DistinctOutputs(WordFigure):
-    """S_w[n] = Σ over u of 1 - (1 - p_u)^n: the expected number of different outputs in n draws.
-
-    Attributes:
-        n: 1 or more.
-    """
+    """S_w[n] = Σ over u of 1 - (1 - p_u)^n: the expected number of different outputs in n draws. `n`: 1 or more."""
 
     n: int
 

@@ -55,8 +55,7 @@ Array = npt.NDArray[Any]
 class SamplerRecord(Record):
     """A sampler in a manifest.
 
-    Attributes:
-        before: of the law before a remap; `sampler` names its class. None where outputs are released as drawn.
+    `before`: of the law before a remap; `sampler` names its class. None where outputs are released as drawn.
     """
 
     sparse: ClassVar[bool] = True
@@ -81,6 +80,12 @@ class SamplerRecord(Record):
         before = written.get("before")
         drawn = None if before is None else cls.of(before | {"sampler": written["sampler"]}, part)
         return cls(written["sampler"], guarantee, summary, drawn)
+
+    @classmethod
+    def of_levels(cls, written: Mapping[str, Any]) -> tuple[SamplerRecord, ...]:
+        """Read the samplers of the levels after the first."""
+        numbered = enumerate(written["levels"], start=1)
+        return tuple(cls.of(level, f"level{number}") for number, level in numbered)
 
     @classmethod
     def of_sampler(cls, sampler: Sampler) -> SamplerRecord:
@@ -113,9 +118,7 @@ class ImportanceRecord:
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> ImportanceRecord:
         """Read it back from a manifest."""
-        numbered = enumerate(written["levels"], start=1)
-        levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
-        return cls(Importance.of(written["selection"]), written["bound"], levels)
+        return cls(Importance.of(written["selection"]), written["bound"], SamplerRecord.of_levels(written))
 
     def as_dict(self) -> dict[str, Json]:
         """Return it as a manifest holds it."""
@@ -125,11 +128,7 @@ class ImportanceRecord:
 
 @dataclass(frozen=True)
 class BudgetRecord:
-    """A budget in a manifest.
-
-    Attributes:
-        levels: the samplers of the laws after the first.
-    """
+    """A budget in a manifest. `levels`: the samplers of the laws after the first."""
 
     budget: Budget
     levels: tuple[SamplerRecord, ...]
@@ -137,9 +136,7 @@ class BudgetRecord:
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> BudgetRecord:
         """Read it back from a manifest."""
-        numbered = enumerate(written["levels"], start=1)
-        levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
-        return cls(Budget.from_dict(written, "budget"), levels)
+        return cls(Budget.from_dict(written, "budget"), SamplerRecord.of_levels(written))
 
     @property
     def bound(self) -> Mapping[str, Json]:
@@ -266,6 +263,7 @@ class Manifest:
 
     def as_dict(self) -> dict[str, Json]:
         """Return it as the file holds it."""
+        parts = {name: getattr(self, name) for name in ("importance", "certificate", "prior", "budget")}
         return {
             "schema": SCHEMA_VERSION,
             "fingerprint": self.fingerprint,
@@ -274,11 +272,8 @@ class Manifest:
             "policy": self.policy.as_dict(),
             "consistency": self.consistency,
             "arrays": list(self.arrays),
-            **({} if self.importance is None else {"importance": self.importance.as_dict()}),
-            **({} if self.certificate is None else {"certificate": self.certificate.as_dict()}),
+            **{name: part.as_dict() for name, part in parts.items() if part is not None},
             **({"private": True} if self.private else {}),
-            **({} if self.prior is None else {"prior": self.prior.as_dict()}),
-            **({} if self.budget is None else {"budget": self.budget.as_dict()}),
             "seal": self.seal,
         }
 
@@ -345,8 +340,10 @@ def save_model(
         for name, array in ({} if manifest.prior is None else model.prior.arrays()).items():
             np.save(built / f"prior.{name}.npy", array, allow_pickle=False)
         manifest.write(built)
-        if manifest.private:
-            _close(built)
+        if manifest.private:  # nobody but the owner reads it
+            built.chmod(0o700)
+            for file in built.iterdir():
+                file.chmod(0o600)
         if target.exists():
             target.rmdir()
         built.rename(target)
@@ -375,13 +372,6 @@ def keep_certificate(folder: str | os.PathLike[str], certificate: Certificate) -
         replace(read_manifest(folder), certificate=stored).sealed().write(Path(folder))
     except OSError as error:
         raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
-
-
-def _close(folder: Path) -> None:
-    """Leave a folder and its files to their owner alone."""
-    folder.chmod(0o700)
-    for file in folder.iterdir():
-        file.chmod(0o600)
 
 
 def expected_fingerprint(folder: str | os.PathLike[str]) -> str:
@@ -575,20 +565,12 @@ def _built(
         if selector.bound() != chosen.bound:
             raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint states.")
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
-    classifier = None
-    if policy.names.classifies:
-        classifier = Classifier.restore(_under("names", arrays), policy.names)
+    classifies = policy.names.classifies
+    classifier = Classifier.restore(_under("names", arrays), policy.names) if classifies else None
     privatizer = Privatizer(
-        vocabulary,
-        sampler,
-        policy,
-        manifest.consistency,
-        manifest.fingerprint,
-        table,
-        selector,
-        classifier=classifier,
-        imported=imported,
-    )
+        vocabulary, sampler, policy, manifest.consistency, manifest.fingerprint, table, selector,
+        classifier=classifier, imported=imported,
+    )  # fmt: skip
     is_private = selector is not None and selector.is_private
     if is_private != manifest.private:
         raise DataError(f"artifact: {folder!r} does not state whether it has counts of private texts.")

@@ -325,9 +325,8 @@ def _has_few_values(column: pa.ChunkedArray) -> bool:
     )
     if not is_string(kind) and not any(is_of(kind) for is_of in of_classes):
         return False
-    return bool(
-        2 <= pc.count_distinct(column).as_py() <= min(MOST_VALUES, (len(column) - column.null_count) // 2)
-    )
+    most = min(MOST_VALUES, (len(column) - column.null_count) // 2)
+    return bool(2 <= pc.count_distinct(column).as_py() <= most)
 
 
 def _says_key(name: str) -> bool:

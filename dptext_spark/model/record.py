@@ -90,10 +90,8 @@ class RecordEpsilon:
         figures = {f"record_epsilon_{name}": getattr(self, name) for name in ("mean", "p50", "p95", "max")}
         if self.bound_p50 is not None and self.bound_max is not None:
             figures["record_bound_p50"] = self.bound_p50.epsilon
-            figures["record_bound_max"], figures["record_bound_delta"] = (
-                self.bound_max.epsilon,
-                self.bound_max.delta,
-            )
+            figures["record_bound_max"] = self.bound_max.epsilon
+            figures["record_bound_delta"] = self.bound_max.delta
         return figures
 
     def of_words(self, counted: str) -> str:
@@ -233,8 +231,7 @@ class RecordAccount:
     def meaning(self, records: int | None = None) -> str:
         """Explain the meaning of δ, and the strength of an ε in the tens.
 
-        Args:
-            records: how many there are; None where that is not known.
+        `records`: how many there are; None where that is not known.
         """
         about = (
             "about δ times the number of records"
@@ -271,11 +268,8 @@ def record_account(privatizer: Privatizer, progress: Counted | None = None) -> R
 
 def loss_of(privatizer: Privatizer, progress: Counted | None = None) -> RecordLoss:
     """Return the facts of a model's law that decide the ε of a record: from the cache, or computed and cached."""
-    name = hashlib.sha256(
-        json.dumps(
-            [privatizer.fingerprint, privatizer.sampler.guarantee.as_dict(), __version__, build()]
-        ).encode()
-    ).hexdigest()[:32]
+    parts = [privatizer.fingerprint, privatizer.sampler.guarantee.as_dict(), __version__, build()]
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     if name not in _known:
         loss = _cached_loss(name)
         if loss is None:
