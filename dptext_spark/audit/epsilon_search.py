@@ -67,8 +67,7 @@ FIGURES: dict[str, Callable[[str], WordFigure | BayesVulnerability]] = {
 class WordStatistic:
     """A statistic of a figure over the words of a lexicon, as requirements name it.
 
-    Attributes:
-        name: `max`, `min`, `mean` or `pNN`; of `bayes` also `token`, `worst`, `names` and `words`.
+    `name`: `max`, `min`, `mean` or `pNN`; of `bayes` also `token`, `worst`, `names` and `words`.
     """
 
     figure: WordFigure | BayesVulnerability

@@ -89,8 +89,7 @@ def text_requirement(text: str) -> Requirement[str] | None:
 class PublicText:
     """Public texts, and their releases by each law of the search.
 
-    Attributes:
-        model: makes a privatizer of a lexicon and a sampler. All have one fingerprint, and so the same random numbers.
+    `model`: makes a privatizer of a lexicon and a sampler. All have one fingerprint, and so the same random numbers.
     """
 
     def __init__(

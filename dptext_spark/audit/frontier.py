@@ -42,11 +42,7 @@ UNDECIDED = "undecided"
 
 @dataclass(frozen=True)
 class Curve:
-    """Utility against risk for one mechanism.
-
-    Attributes:
-        epsilons: float[n], ascending in risk, where it is equal in utility.
-    """
+    """Utility against risk for one mechanism. `epsilons`: float[n], ascending in risk, where it is equal in utility."""
 
     mechanism: str
     epsilons: tuple[float, ...]
@@ -96,11 +92,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class UtilityAtRisk:
-    """The utility of a mechanism at a level of risk.
-
-    Attributes:
-        between: the ε of the two points that it lies between.
-    """
+    """The utility of a mechanism at a level of risk. `between`: the ε of the two points that it lies between."""
 
     mechanism: str
     utility: float
@@ -142,8 +134,7 @@ class Best:
 class Frontier:
     """The curves of all mechanisms for one risk and one utility, and the best at each level.
 
-    Attributes:
-        levels: the best at each level of risk, ascending.
+    `levels`: the best at each level of risk, ascending.
     """
 
     risk: str
@@ -235,11 +226,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Point:
-    """A mechanism at one ε.
-
-    Attributes:
-        utilities: what the text is still good for, by name; more is better.
-    """
+    """A mechanism at one ε. `utilities`: what the text is still good for, by name; more is better."""
 
     mechanism: str
     epsilon: float

@@ -218,8 +218,7 @@ class RunFacts:
 class ShownSettings:
     """The settings as a row of `runs` holds them: without secrets, and of any version of the package.
 
-    Attributes:
-        values: as in that row, JSON-able.
+    `values`: as in that row, JSON-able.
     """
 
     values: dict[str, Any]

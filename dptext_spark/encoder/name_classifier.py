@@ -280,8 +280,7 @@ _LOCK = Lock()
 class OtherLabelsError(DataError):
     """The classifier gives known sentences other labels here than where the model was prepared.
 
-    Attributes:
-        code: a worker's code for the error, with the number of sentences.
+    `code`: a worker's code for the error, with the number of sentences.
     """
 
     CODE = "CLASSIFIER_DIFFERS"

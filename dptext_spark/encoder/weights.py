@@ -203,11 +203,7 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 class EncoderFiles(NamedTuple):
-    """The files of an encoder.
-
-    Attributes:
-        tokenizer: the file of the tokenizer, one of `TOKENIZERS`.
-    """
+    """The files of an encoder. `tokenizer`: the file of the tokenizer, one of `TOKENIZERS`."""
 
     sizes: Architecture
     weights: Path

@@ -286,8 +286,7 @@ class Units(NamedTuple):
 class Levels:
     """Common parts of choosers of levels. A level is a share of the words with a law, or a law of a budget.
 
-    Attributes:
-        further: the samplers of the levels after the first, over the same words as the first one's.
+    `further`: the samplers of the levels after the first, over the same words as the first one's.
     """
 
     further: tuple[Sampler, ...]

@@ -244,8 +244,7 @@ _ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.weights
 class InvalidWeightsError(DataError):
     """Weights that are missing, not one for each word, or no finite numbers of 0 or more.
 
-    Attributes:
-        count: of texts or weights that are concerned.
+    `count`: of texts or weights that are concerned.
     """
 
     def __init__(self, message: str, count: int) -> None:
@@ -281,8 +280,7 @@ class ImportanceProvider(Protocol):
 class RandomImportance:
     """No importance: the places that come first depend on the number of a record's words alone. A baseline.
 
-    Attributes:
-        seed: another one gives other places.
+    `seed`: another one gives other places.
     """
 
     name: ClassVar[str] = "random"
@@ -323,8 +321,7 @@ class RandomImportance:
 class ColumnWeights:
     """Numbers from the user: a list for each text.
 
-    Attributes:
-        lists: list<float> or large_list<float> [rows]; None in a model, to which each batch brings its own.
+    `lists`: list<float> or large_list<float> [rows]; None in a model, to which each batch brings its own.
     """
 
     name: ClassVar[str] = "column"

@@ -312,8 +312,7 @@ WHICH = {
 class Selector(Levels):
     """Chooses the words of a record that are drawn.
 
-    Attributes:
-        further: the samplers of the levels after the first, over the same words as the first one's.
+    `further`: the samplers of the levels after the first, over the same words as the first one's.
     """
 
     selection: Importance

@@ -245,8 +245,7 @@ class PairModel(ReadOnlyArrays):
     def with_contexts(self, rows: I64) -> PairModel:
         """Return the model with other contexts before the same words.
 
-        Args:
-            rows: int64[H'], the present context that each is; -1 for that of no known word.
+        `rows`: int64[H'], the present context that each is; -1 for that of no known word.
         """
         starts, place = self._places(rows)
         return PairModel(starts, self.following[place], self.weight[place], self._backoff(rows), self.base)

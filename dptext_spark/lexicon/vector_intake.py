@@ -136,8 +136,7 @@ REASONS = ("unproducible", "not_in_vocabulary", "non_finite", "duplicates")  # 1
 class Intake:
     """Takes blocks of entries, keeps those that pass, and counts the others by the first reason.
 
-    Attributes:
-        full: the limit is reached; nothing more is taken.
+    `full`: the limit is reached; nothing more is taken.
     """
 
     def __init__(

@@ -152,8 +152,7 @@ class Vocabulary:
     def ids(self, words: pa.Array) -> I32:
         """Return int32[n]: the id of each word, -1 where it is unknown or NULL.
 
-        Args:
-            words: string or large_string [n], compared byte for byte (no case is folded here).
+        `words`: string or large_string [n], compared byte for byte (no case is folded here).
         """
         places = pc.index_in(words, value_set=self._strings.cast(words.type))
         return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)

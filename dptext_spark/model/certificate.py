@@ -27,11 +27,7 @@ NO_BOUND: Verdict = "no bound"
 
 @dataclass(frozen=True)
 class LossFigure(Loss, Record):
-    """The loss of a single release, with the verdict on that release alone.
-
-    Attributes:
-        verdict: as of a certificate.
-    """
+    """The loss of a single release, with the verdict on that release alone. `verdict`: as of a certificate."""
 
     value: Unbounded
     attained: Unbounded

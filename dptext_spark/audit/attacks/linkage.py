@@ -144,11 +144,7 @@ def _add_cosines(
 
 
 class LinkAttack:
-    """Looks for the queries among rows that are not their own.
-
-    Attributes:
-        fits: rank of each query, by the adversary's name.
-    """
+    """Looks for the queries among rows that are not their own. `fits`: rank of each query, by the adversary's name."""
 
     def __init__(self, names: Sequence[str], queries: int) -> None:
         """Count nothing yet."""

@@ -210,11 +210,7 @@ def outputs_in_common(sampler: Sampler, words: int) -> Ids:
 
 
 class AliasRows(Sampler):
-    """A sampler with a row for each word.
-
-    Attributes:
-        cells: uint64[V, 2^m, 2], the alias rows.
-    """
+    """A sampler with a row for each word. `cells`: uint64[V, 2^m, 2], the alias rows."""
 
     has_short_laws = True
 
@@ -237,11 +233,7 @@ class AliasRows(Sampler):
 
 @dataclass(frozen=True, eq=False)
 class TableSampler(AliasRows):
-    """Sampler of a finite law per word.
-
-    Attributes:
-        cells: uint64[V, 2^m, 2], the alias rows.
-    """
+    """Sampler of a finite law per word. `cells`: uint64[V, 2^m, 2], the alias rows."""
 
     ARRAYS = ("cells",)
     summary_type = TableSummary

@@ -29,8 +29,7 @@ FAILED, SPANS = "PROVIDER_FAILED", "PROVIDER_SPANS"
 class ProviderError(DataError):
     """A provider failed, or returned invalid spans for its texts.
 
-    Attributes:
-        code: a worker's code for the error: `FAILED` or `SPANS`, and the provider's number.
+    `code`: a worker's code for the error: `FAILED` or `SPANS`, and the provider's number.
     """
 
     def __init__(self, message: str, kind: str, number: int) -> None:
@@ -249,11 +248,7 @@ EXPECTED = (
 
 
 class ProviderImportError(SettingsError):
-    """A provider cannot be imported or made here, or breaks the protocol.
-
-    Attributes:
-        code: a worker's code for the error.
-    """
+    """A provider cannot be imported or made here, or breaks the protocol. `code`: a worker's code for the error."""
 
     def __init__(self, message: str, code: str) -> None:
         """Take a message, and a code with the provider's number."""
@@ -288,8 +283,7 @@ class ProviderRecord(Record):
 class ImportedProvider:
     """A provider by its import path. It travels as that: each process imports it for itself, once.
 
-    Attributes:
-        number: its place in the settings, from 0.
+    `number`: its place in the settings, from 0.
     """
 
     record: ProviderRecord

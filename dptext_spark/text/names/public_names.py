@@ -535,8 +535,7 @@ def spans_of_parts(rows: I64, names: I64, starts: I64, ends: I64, types: I64) ->
 class PublicNames:
     """The search for names as a provider of identifiers. The policy names it; its version is in the model's fingerprint.
 
-    Attributes:
-        types: `person` and `location` of masked names; the kinds of parts if they have pseudonyms.
+    `types`: `person` and `location` of masked names; the kinds of parts if they have pseudonyms.
     """
 
     search: NameSearch
