@@ -283,11 +283,7 @@ class DistinctOutputs(WordFigure):
         return count_edges(min(words, self.n))
 
     def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:  # noqa: ARG002  (others of the protocol need it)
-        """Return S_w[n] of each word; exact ones within V·n·2^-52.
-
-        Raises:
-            ValueError: it is asked of fewer than n draws.
-        """
+        """Return S_w[n] of each word; exact ones within V·n·2^-52. :class:`ValueError`: it is asked of fewer than n draws."""
         if laws.draws is None:
             values = (1.0 - whole_power(1.0 - padded(laws), self.n)).sum(axis=1)
             return Intervals(values, values, values)

@@ -35,11 +35,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 def mechanism_named(field: str, name: object) -> type[Mechanism]:
-    """Return a mechanism by its name.
-
-    Raises:
-        SettingsError: there is none; `field` is what the message calls the name.
-    """
+    """Return a mechanism by its name. :class:`SettingsError`: there is none; `field` is what the message calls the name."""
     require_choice(field, name, MECHANISMS)
     return MECHANISMS[str(name)]
 

@@ -351,11 +351,7 @@ def made_from(selection: Importance, frequencies: Frequencies | None) -> list[An
 
 
 def file_digest(field: str, file: str) -> str:
-    """Return the sha256 of a file, hex.
-
-    Raises:
-        DataError: it cannot be read; the message names the field.
-    """
+    """Return the sha256 of a file, hex. :class:`DataError`: it cannot be read; the message names the field."""
     digest = hashlib.sha256()
     with file_errors(field, file), Path(file).open("rb") as stream:
         while piece := stream.read(PIECE):

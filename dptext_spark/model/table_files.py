@@ -162,11 +162,7 @@ class Beginning(NamedTuple):
 
 
 def encoding_of(given: str) -> str:
-    """Return Spark's name of an encoding: a run reads the files by it.
-
-    Raises:
-        SettingsError: Spark reads no such files.
-    """
+    """Return Spark's name of an encoding: a run reads the files by it. :class:`SettingsError`: Spark reads no such files."""
     try:
         known = ENCODINGS.get(codecs.lookup(given).name)
     except LookupError:
@@ -464,11 +460,7 @@ def made_sample(
     place: str, format: str, parts: Sequence[pa.Table], total: int, exact: bool, files: int, read: int,
     options: Mapping[str, str | bool] | None = None, assumed: tuple[str, ...] = (),
 ) -> TableSample:  # fmt: skip
-    """Join the parts of a sample; see :class:`TableSample`.
-
-    Raises:
-        DataError: they hold no row.
-    """
+    """Join the parts of a sample; see :class:`TableSample`. :class:`DataError`: they hold no row."""
     filled = [part for part in parts if part.num_rows]
     if not filled:
         raise NoRowsError(f"{FIELD}: {place!r} has no row. Choose a table with rows.")

@@ -376,11 +376,7 @@ def attribute_attack(
 
 
 def split(rows: int, users: Sequence[Hashable] | None, seed: int) -> tuple[I64, I64, I64]:
-    """Split rows 80/10/10 by user: three ascending int64 arrays.
-
-    Raises:
-        DataError: fewer than 10 users.
-    """
+    """Split rows 80/10/10 by user: three ascending int64 arrays. :class:`DataError`: fewer than 10 users."""
     owner, tenth = dealt(rows, users, TENTHS, TENTHS, seed)
     of_row = tenth[owner]
     return np.flatnonzero(of_row < 8), np.flatnonzero(of_row == 8), np.flatnonzero(of_row == 9)
