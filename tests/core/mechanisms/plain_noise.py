@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from scipy import stats
 
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness import Draws
-from tests.core.names import names
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-
-
-def lexicon_of(vectors: np.ndarray) -> Lexicon:
-    """Name the rows."""
-    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-    return Lexicon(Vocabulary.of(names(len(vectors))), vectors)
 
 
 def draws_of(n: int, key: int = 0) -> Draws:

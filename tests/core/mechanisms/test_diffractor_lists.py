@@ -15,6 +15,7 @@ from dptext_spark.lexicon.neighbors import rounding
 from dptext_spark.mechanisms import diffractor as module
 from dptext_spark.mechanisms.diffractor import all_neighbors, orderings, several_walks, start_words
 from tests.core.mechanisms.plain_noise import fixed_order_sum
+from tests.core.mechanisms.plain_whole import gaussian
 
 
 def squares(vectors: np.ndarray, word: int) -> np.ndarray:
@@ -46,10 +47,6 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search neighbours in small lexicons, too, and few of them, so that every branch is taken."""
     monkeypatch.setattr(module, "FEW", 12)
     monkeypatch.setattr(module, "NEIGHBORS", 5)
-
-
-def gaussian(words: int, size: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(words, size)).astype(np.float32)
 
 
 @pytest.mark.long
@@ -158,15 +155,12 @@ def test_several_embeddings_have_their_walks_one_after_the_other() -> None:
 @pytest.mark.parametrize("count", [1, 7])
 def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, tile: int, words: int, count: int) -> None:
     monkeypatch.setattr(module, "TILE", tile)
-    vectors = np.random.default_rng(words).normal(size=(words, 20)).astype(np.float32)
+    vectors = gaussian(words, 20, words)
     vectors[words // 2] = vectors[0]  # a tie
     count = min(count, words)
     ids, squares = all_neighbors(vectors, count)
     assert ids.shape == squares.shape == (words, count)
-    assert (ids.dtype, squares.dtype) == (
-        np.int32,
-        np.float32,
-    )
+    assert (ids.dtype, squares.dtype) == (np.int32, np.float32)
     points = vectors.astype(np.float64)
     exact = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     lengths = np.sqrt((points**2).sum(axis=1))
@@ -181,7 +175,7 @@ def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, tile: int, words
 
 
 def test_it_is_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = np.random.default_rng(1).normal(size=(2100, 16)).astype(np.float32)
+    vectors = gaussian(2100, 16)
     several = all_neighbors(vectors, 9)
     monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
     alone = all_neighbors(vectors, 9)

@@ -12,13 +12,7 @@ import pytest
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
-from dptext_spark.mechanisms.parameters import (
-    Parameter,
-    choice,
-    integer,
-    number,
-    parameters_of,
-)
+from dptext_spark.mechanisms.parameters import Parameter, choice, integer, number, parameters_of
 from dptext_spark.runtime.validation import problems_of
 
 Form = Literal["round", "flat"]
@@ -104,14 +98,11 @@ def outside(parameter: Parameter) -> list[Any]:
     low, high = parameter.limits.min, parameter.limits.max
     match parameter.kind:
         case "number":
-            assert low is not None
             return [
                 math.nextafter(low, -math.inf),
                 math.inf if high is None else math.nextafter(high, math.inf),
             ]
         case "integer":
-            assert low is not None
-            assert high is not None
             return [low - 1, high + 1]
         case "choice":
             return ["", None]

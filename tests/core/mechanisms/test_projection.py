@@ -13,11 +13,9 @@ from scipy import stats
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MVC, Projection
 from dptext_spark.mechanisms.calibrated_noise import project, projection_columns
-from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
-
-
-def vectors_of(words: int = 300, size: int = 20) -> np.ndarray:
-    return np.random.default_rng(1).normal(size=(words, size)).astype(np.float32)
+from tests.core.mechanisms.plain_noise import draws_of
+from tests.core.mechanisms.plain_whole import gaussian
+from tests.core.names import lexicon_at
 
 
 def plain_columns(size: int, m: int, seed: int) -> np.ndarray:
@@ -45,7 +43,7 @@ def test_its_entries_are_normal() -> None:
 
 
 def test_the_projected_vectors() -> None:
-    vectors = vectors_of()
+    vectors = gaussian(300, 20)
     found = project(vectors, 6, 5)
     assert found.dtype == np.float32
     assert found.shape == (300, 6)
@@ -56,7 +54,7 @@ def test_the_projected_vectors() -> None:
 
 def test_distances_are_kept_on_average() -> None:
     """Johnson and Lindenstrauss: E|Gx|² = |x|²; over 300 dimensions within a few per cent."""
-    vectors = vectors_of(50, 400)
+    vectors = gaussian(50, 400)
     found = project(vectors, 300, 1)
     ratio = np.linalg.norm(found[1:] - found[0], axis=1) / np.linalg.norm(vectors[1:] - vectors[0], axis=1)
     assert abs(ratio.mean() - 1) < 0.05
@@ -65,16 +63,16 @@ def test_distances_are_kept_on_average() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0, 60.0])
 def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> None:
-    vectors = vectors_of()
+    vectors = gaussian(300, 20)
     ids = (np.arange(3000) % 300).astype(np.int32)
-    made = Projection(epsilon, 6, 5).compile(lexicon_of(vectors))
-    other = MVC(epsilon).compile(lexicon_of(project(vectors, 6, 5)))
+    made = Projection(epsilon, 6, 5).compile(lexicon_at(vectors))
+    other = MVC(epsilon).compile(lexicon_at(project(vectors, 6, 5)))
     assert (made.sample(ids, draws_of(3000)) == other.sample(ids, draws_of(3000))).all()
     assert (made.summary.seed, made.summary.dimensions, made.summary.projected_from) == (5, 6, 20)
 
 
 def test_another_seed_is_another_mechanism() -> None:
-    lexicon = lexicon_of(vectors_of())
+    lexicon = lexicon_at(gaussian(300, 20))
     ids = (np.arange(3000) % 300).astype(np.int32)
     first, second = (Projection(8.0, 6, seed).compile(lexicon).sample(ids, draws_of(3000)) for seed in (0, 1))
     assert (first != second).mean() > 0.05
@@ -84,9 +82,9 @@ def test_m_must_be_given_and_fit() -> None:
     with pytest.raises(SettingsError, match=r"mechanism\.m: None is not valid"):
         Projection()
     with pytest.raises(SettingsError, match=r"mechanism\.m: 21 .* Choose an integer from 1 to 20"):
-        Projection(1.0, 21).compile(lexicon_of(vectors_of()))
+        Projection(1.0, 21).compile(lexicon_at(gaussian(300, 20)))
 
 
 def test_vectors_that_float32_does_not_hold() -> None:
     with pytest.raises(SettingsError, match="exceeds float32"):
-        Projection(1.0, 3).compile(lexicon_of(np.full((4, 9), 3e38)))
+        Projection(1.0, 3).compile(lexicon_at(np.full((4, 9), 3e38)))

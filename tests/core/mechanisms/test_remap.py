@@ -7,6 +7,7 @@ import itertools
 import math
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,11 +63,10 @@ def sampler(kind: str) -> RemappedSampler:
     return KINDS[kind].compile(lexicon())
 
 
-def weights(one: object) -> list[list[int]]:
+def weights(one: Any) -> list[list[int]]:
     """Return the law of every word in integers, V rows of V."""
     found = [[0] * WORDS for _ in range(WORDS)]
-    for word in range(WORDS):
-        law = one.law(word)  # type: ignore[attr-defined]
+    for word, law in enumerate(map(one.law, range(WORDS))):
         for output, weight in zip(law.ids.tolist(), law.weight.tolist(), strict=True):
             found[word][output] = weight
     return found
@@ -111,38 +111,30 @@ def test_the_table_is_the_best_reply_to_each_output(kind: str) -> None:
 def test_the_law_is_the_pushforward_in_integers_and_loses_no_more(kind: str) -> None:
     made = sampler(kind)
     drawn, released = weights(made.before), weights(made)
+    laws = made.laws(np.arange(WORDS, dtype=np.int32))
     for word in range(WORDS):
         wanted = [0] * WORDS
         for output, weight in enumerate(drawn[word]):
             wanted[int(made.remap[output])] += weight
         assert released[word] == wanted
         assert sum(wanted) == 2**63
-    laws = made.laws(np.arange(WORDS, dtype=np.int32))
-    for word in range(WORDS):
         part = slice(laws.starts[word], laws.starts[word + 1])
-        assert dict(zip(laws.ids[part].tolist(), laws.weight[part].tolist(), strict=True)) == {
-            z: weight for z, weight in enumerate(released[word]) if weight
-        }
+        found = dict(zip(laws.ids[part].tolist(), laws.weight[part].tolist(), strict=True))
+        assert found == {z: weight for z, weight in enumerate(wanted) if weight}
     before, after = worst_loss(made.before, WORDS), worst_loss(made, WORDS)
-    assert before is not None
-    assert after is not None
-    losses = [
-        (loss_of(released, w, v), loss_of(drawn, w, v), w, v)
-        for w, v in itertools.combinations(range(WORDS), 2)
-    ]
-    assert all(a <= b * (1 + 1e-12) + 1e-12 for a, b, _, _ in losses)
+    pairs = list(itertools.combinations(range(WORDS), 2))
+    losses = [(loss_of(released, *pair), loss_of(drawn, *pair)) for pair in pairs]
+    assert all(a <= b * (1 + 1e-12) + 1e-12 for a, b in losses)
     if isinstance(made, RemappedTable):
-        groups = groups_of(laws_of(made.before.cells))  # type: ignore[attr-defined]
-        assert after.value == pytest.approx(
-            max((a for a, _, w, v in losses if groups[w] == groups[v]), default=0.0), abs=1e-12
-        )
+        groups = groups_of(laws_of(made.before.cells))
+        within = (a for (a, _), (w, v) in zip(losses, pairs, strict=True) if groups[w] == groups[v])
+        assert after.value == pytest.approx(max(within, default=0.0), abs=1e-12)
         assert after.value <= before.value * (1 + 1e-12)
     else:
         assert after.value == before.value
         assert 0.0 <= after.attained <= before.value * (1 + 1e-9)
-    promised = made.guarantee
-    assert promised.epsilon == KINDS[kind].epsilon
-    assert "Bayes remap" in promised.sentence
+    assert made.guarantee.epsilon == KINDS[kind].epsilon
+    assert "Bayes remap" in made.guarantee.sentence
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,28 +151,22 @@ def test_draws_are_those_of_the_law(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["diffractor", "santext plus", "tem"])
 def test_columns_and_words_that_stay(kind: str) -> None:
     made, every = sampler(kind), np.arange(WORDS, dtype=np.int32)
-    law = np.array(weights(made), np.float64) / 2.0**63
-    columns = made.law_columns()
-    assert columns is not None
+    law, columns = np.array(weights(made), np.float64) / 2.0**63, made.law_columns()
     np.testing.assert_allclose(columns(every), law.T, rtol=2e-3, atol=1e-6)  # float32: equal vectors
     if kind != "diffractor":
-        np.testing.assert_allclose(columns.precise(every), law.T, rtol=1e-8, atol=1e-12)  # type: ignore[attr-defined]
-    rows, outputs = np.repeat(every, WORDS), np.tile(every, WORDS)
-    np.testing.assert_allclose(
-        columns.probability(rows, outputs).reshape(WORDS, WORDS), law, rtol=1e-9, atol=1e-15
-    )
-    values, _ = made.unchanged(every)  # type: ignore[misc]
+        np.testing.assert_allclose(columns.precise(every), law.T, rtol=1e-8, atol=1e-12)
+    each = columns.probability(np.repeat(every, WORDS), np.tile(every, WORDS)).reshape(WORDS, WORDS)
+    np.testing.assert_allclose(each, law, rtol=1e-9, atol=1e-15)
+    values, _ = made.unchanged(every)
     np.testing.assert_allclose(values, law.diagonal(), rtol=1e-9, atol=1e-15)
     assert (values == 0).any()  # some words never stay, and every audit bears it
-    figures = measure(made, every, WORDS)
-    assert all(one.as_dict() for one in figures)
+    assert all(one.as_dict() for one in measure(made, every, WORDS))
 
 
 def test_the_best_guess_finds_no_more() -> None:
-    prior = lexicon().drawn_prior
-    for kind in KINDS:
+    for made in map(sampler, KINDS):
         after, before = (
-            bayes_attack(one, WORDS, prior).success for one in (sampler(kind), sampler(kind).before)
+            bayes_attack(one, WORDS, lexicon().drawn_prior).success for one in (made, made.before)
         )
         assert after <= before * (1 + 1e-9)
 
@@ -199,39 +185,30 @@ def test_the_largest_score_is_found_whatever_is_left_out(size: int, scale: float
     points[5] = points[600]
     queries = np.vstack([points[:200] + random.normal(size=(200, size)) * scale, points[600:601]])
     bias = -0.5 * (points**2).sum(axis=1)
-    allowed = np.arange(0, 700, 1, dtype=np.int32)[random.random(700) < 0.9]
-    allowed = np.union1d(allowed, [5, 600]).astype(np.int32)
-    found = largest_scores(queries, Points(points, bias, allowed))
+    allowed = np.union1d(np.flatnonzero(random.random(700) < 0.9), [5, 600]).astype(np.int32)
+    found = largest_scores(queries, Points(points, bias, allowed)).point
     scores = queries @ points[allowed].T + bias[allowed]
-    assert np.array_equal(found.point[:-1], allowed[scores.argmax(axis=1)][:-1])
-    assert found.point[-1] == 5
+    assert np.array_equal(found[:-1], allowed[scores.argmax(axis=1)][:-1])
+    assert found[-1] == 5
     guesses = (np.arange(len(queries) + 1), np.full(len(queries), allowed[0], np.int32))
     assert np.array_equal(
-        largest_scores(queries, Points(points, bias, allowed), guesses=guesses).point, found.point
+        largest_scores(queries, Points(points, bias, allowed), guesses=guesses).point, found
     )
 
 
 def test_groups_are_those_before_the_remap() -> None:
     """Two sets whose outputs all become one word: their laws agree, and of a pair across them nothing is promised."""
-    made = sampler("custext")
-    assert isinstance(made, RemappedTable)
-    table = np.zeros(WORDS, np.int32)
-    one = CusText(epsilon=2.0, k=6).remapped(made.before, table, "a prior")
-    assert isinstance(one, RemappedTable)
+    one = CusText(epsilon=2.0, k=6).remapped(sampler("custext").before, np.zeros(WORDS, np.int32), "a prior")
     assert len({one.law(word).ids.tobytes() for word in range(WORDS)}) == 1
-    found = worst_loss(one, WORDS)
-    assert found is not None
-    groups = np.bincount(one.group)
+    found, groups = worst_loss(one, WORDS), np.bincount(one.group)
     assert found.pairs == int((groups * (groups - 1) // 2).sum()) < WORDS * (WORDS - 1) // 2
     assert found.value == 0.0
 
 
 def test_what_is_not_sensitive_may_come_of_others() -> None:
     made = sampler("santext plus")
-    law, inner = np.array(weights(made), np.float64), made.before
-    alone = np.setdiff1d(np.arange(WORDS), inner.outputs)  # type: ignore[attr-defined]
+    law, alone = np.array(weights(made), np.float64), np.setdiff1d(np.arange(WORDS), made.before.outputs)
     naming = [z for z in alone if (law[:, z] > 0).sum() == 1]
-    assert made.summary.remap is not None
     assert made.summary.remap.telling == len(naming) < len(alone)
     assert f"reveals {len(naming)} of these {len(alone)} words" in made.guarantee.sentence
     assert f"by {len(naming)} of {len(alone)} outputs" in certify(Privatizer(lexicon(), made)).sentence
@@ -239,15 +216,11 @@ def test_what_is_not_sensitive_may_come_of_others() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_figures_are_those_of_what_is_released(kind: str) -> None:
-    made = sampler(kind)
-    law = np.array(weights(made), np.float64) > 0
-    summary = made.summary
-    assert summary.remap is not None
+    law, summary = np.array(weights(sampler(kind))) > 0, sampler(kind).summary
     assert summary.remap.outputs == law.any(axis=0).sum()
-    if isinstance(made, RemappedTable):
+    if isinstance(sampler(kind), RemappedTable):
         behind = law.sum(axis=0)[law.any(axis=0)]
         assert summary.one_input_share == pytest.approx((behind == 1).mean())
-        assert summary.inputs_per_output is not None
         assert summary.inputs_per_output.mean == pytest.approx(behind.mean())
 
 
@@ -275,11 +248,9 @@ def test_a_stored_model_releases_the_same(kind: str, levels: bool, tmp_path: Pat
     assert all(np.array_equal(one.remap, model.sampler.remap) for one in model.samplers)
     found = certify(again)
     assert found.verdict == "confirmed"
-    assert found.before is not None
-    assert found.loss is not None
     assert found.loss.value <= found.before.value
-    for one, mechanism in zip(again.samplers, (KINDS[kind].epsilon, KINDS[kind].epsilon * 2), strict=False):
-        assert one.guarantee.epsilon == mechanism
+    epsilons = [KINDS[kind].epsilon, KINDS[kind].epsilon * 2][: len(again.samplers)]
+    assert [one.guarantee.epsilon for one in again.samplers] == epsilons
 
 
 def test_levels_share_the_table_of_their_average() -> None:
@@ -310,11 +281,8 @@ def test_another_prior_or_policy_is_another_release() -> None:
     ]
     assert len(set(made)) == 4
     unmapped = dataclasses.replace(mechanism, remap="none")  # type: ignore[call-arg]
-    assert (
-        compile_model(unmapped, plain).fingerprint
-        == compile_model(unmapped, plain.with_prior(reversed_prior)).fingerprint
-        == Privatizer(plain, unmapped.compile(plain)).fingerprint
-    )
+    prints = {compile_model(unmapped, one).fingerprint for one in (plain, plain.with_prior(reversed_prior))}
+    assert prints == {Privatizer(plain, unmapped.compile(plain)).fingerprint}
 
 
 def test_what_cannot_be_remapped_is_refused() -> None:

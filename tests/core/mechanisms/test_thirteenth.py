@@ -20,7 +20,6 @@ from dptext_spark.config.load import parse_model_config
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
 from dptext_spark.mechanisms.base import TOTAL, Sampler, Summary
 from dptext_spark.mechanisms.parameters import number
@@ -33,7 +32,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import Draws
 from dptext_spark.rounding import exact
 from tests.core.mechanisms.plain_noise import draws_of
-from tests.core.names import names
+from tests.core.names import names, scattered
 
 V = 24
 
@@ -98,47 +97,35 @@ def registry() -> Iterator[None]:
 
 @pytest.fixture
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(3).normal(size=(V, 3)).astype(np.float32)
-    return Lexicon(Vocabulary.of(names(V)), vectors)
+    return scattered(V, 3, 3)
 
 
 def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path: Path) -> None:
     lexicon.save(tmp_path / "lexicon")
-    settings = {
-        "mechanism": {"name": "randomized_response", "epsilon": 1.5},
-        "lexicon": {"source": str(tmp_path / "lexicon")},
-    }
-    made, folder = prepare(parse_model_config(settings))
-    again = open_model(folder)
+    mechanism = {"name": "randomized_response", "epsilon": 1.5}
+    source = {"source": str(tmp_path / "lexicon")}
+    made, folder = prepare(parse_model_config({"mechanism": mechanism, "lexicon": source}))
     ids = np.arange(V, dtype=np.int32).repeat(50)
-    assert (
-        again.sampler.sample(ids, draws_of(len(ids))) == made.sampler.sample(ids, draws_of(len(ids)))
-    ).all()
+    first, second = (one.sampler.sample(ids, draws_of(len(ids))) for one in (made, open_model(folder)))
+    assert (first == second).all()
     found = certify(made)
     assert found.verdict == "confirmed"
-    assert found.loss is not None
     assert found.loss.value == pytest.approx(1.5, abs=1e-8)
-    shown = preview(made, " ".join(names(3)))
-    assert [word.action for word in shown.words] == ["drawn"] * 3
-    copy = tmp_path / "copy"
-    save_model(Privatizer(lexicon, made.sampler), copy)
-    assert open_model(copy).guarantee().kind == "epsilon_dp"
+    assert [word.action for word in preview(made, " ".join(names(3))).words] == ["drawn"] * 3
+    save_model(Privatizer(lexicon, made.sampler), tmp_path / "copy")
+    assert open_model(tmp_path / "copy").guarantee().kind == "epsilon_dp"
 
 
 def test_audits_read_its_law(lexicon: Lexicon) -> None:
-    sampler = RandomizedResponse(2.0).compile(lexicon)
+    sampler, prior = RandomizedResponse(2.0).compile(lexicon), zipf(V)
     stays = math.exp(2.0) / (math.exp(2.0) + V - 1)
     unchanged, *_ = measure(sampler, np.arange(V, dtype=np.int32), V)
     assert unchanged.exact
     assert unchanged.of.values == pytest.approx(np.full(V, stays))
-    prior = zipf(V)
-    best = sum(
-        max(prior[w] * (stays if w == u else (1 - stays) / (V - 1)) for w in range(V)) for u in range(V)
-    )
-    known = adversary(sampler, prior)
-    assert known.alone is not None
-    assert known.alone.value == pytest.approx(best)
-    assert bayes_vulnerability(sampler, prior, 0.95).token.value == pytest.approx(best)
+    law = np.where(np.eye(V, dtype=bool), stays, (1 - stays) / (V - 1))
+    best = pytest.approx((prior[:, None] * law).max(axis=0).sum())
+    assert adversary(sampler, prior).alone.value == best
+    assert bayes_vulnerability(sampler, prior, 0.95).token.value == best
 
 
 def test_the_command_line_lists_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,20 +15,17 @@ from dptext_spark.mechanisms.samplers.nearest import NeighborTable
 from dptext_spark.mechanisms.samplers.noise import choose_second
 from tests.core.mechanisms.plain_noise import (
     draws_of,
-    lexicon_of,
     plain_choice,
     plain_radial,
     plain_two,
     too_different,
     too_far,
 )
+from tests.core.mechanisms.plain_whole import gaussian
+from tests.core.names import lexicon_at
 
 N = 60_000
 LINE = np.array([[-4.0], [-1.5], [-1.0], [0.0], [0.25], [3.0]], np.float32)
-
-
-def vectors_of(words: int = 40, size: int = 3) -> np.ndarray:
-    return np.random.default_rng(1).normal(size=(words, size)).astype(np.float32)
 
 
 def probability(d1: float, d2: float, t: float) -> float:
@@ -63,7 +60,7 @@ def test_the_ends_of_the_coin() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
 @pytest.mark.parametrize("noise", ["mvc", "mahalanobis"])
 def test_t_0_is_the_noise_alone_draw_by_draw(noise: Any, epsilon: float) -> None:
-    lexicon = lexicon_of(vectors_of(700, 9))
+    lexicon = lexicon_at(gaussian(700, 9))
     ids = (np.arange(4000) % 700).astype(np.int32)
     alone = MVC(epsilon) if noise == "mvc" else Mahalanobis(epsilon, 0.4)
     made = Vickrey(epsilon, 0.0, noise, 0.4).compile(lexicon)
@@ -75,8 +72,8 @@ def test_t_0_is_the_noise_alone_draw_by_draw(noise: Any, epsilon: float) -> None
 @pytest.mark.parametrize("t", [0.3, 1.0])
 def test_the_law(t: float, noise: Any) -> None:
     """Against a plain sample: numpy's generator, distances, and the rule as it is written."""
-    vectors, n = vectors_of(), 20_000
-    made = Vickrey(4.0, t, noise, 0.5).compile(lexicon_of(vectors))
+    vectors, n = gaussian(40, 3), 20_000
+    made = Vickrey(4.0, t, noise, 0.5).compile(lexicon_at(vectors))
     drawn = made.sample(np.full(n, 5, np.int32), draws_of(n))
     noisy = plain_radial(n, 3, 4.0, seed=3)
     if noise == "mahalanobis":
@@ -100,7 +97,7 @@ def test_the_second_winner_needs_the_wider_bound() -> None:
     vectors = np.concatenate([rng.normal(size=(150, 4)), rng.normal(size=(150, 4)) * 0.1 + 9]).astype(
         np.float32
     )
-    lexicon = lexicon_of(vectors)
+    lexicon = lexicon_at(vectors)
     ids = (np.arange(3000) % 300).astype(np.int32)
     made = Vickrey(9.0, 1.0).compile(lexicon)
     assert made.table.near.shape[1] == 64
@@ -136,7 +133,7 @@ def line_law(word: int, epsilon: float, t: float, drop_original: bool = False) -
 @pytest.mark.long
 def test_the_rule_on_the_noisy_vector_keeps_the_bound() -> None:
     epsilon, t = 1.2, 0.5
-    made = Vickrey(epsilon, t).compile(lexicon_of(LINE))
+    made = Vickrey(epsilon, t).compile(lexicon_at(LINE))
     laws = np.array([line_law(word, epsilon, t) for word in range(6)])
     for word in range(6):
         drawn = made.sample(np.full(N, word, np.int32), draws_of(N, word))
@@ -154,13 +151,13 @@ def test_the_rule_that_drops_the_original_word_has_no_bound() -> None:
     with np.errstate(divide="ignore"):
         loss = np.log(wrong[1, 2] / wrong[2, 2])
     assert loss == math.inf
-    made = Vickrey(1.2, 0.5).compile(lexicon_of(LINE))
+    made = Vickrey(1.2, 0.5).compile(lexicon_at(LINE))
     drawn = made.sample(np.full(N, 2, np.int32), draws_of(N))
     assert too_far(np.bincount(drawn, minlength=6), wrong[2])
 
 
 def test_the_guarantee_is_the_noise_s() -> None:
-    lexicon = lexicon_of(vectors_of())
+    lexicon = lexicon_at(gaussian(40, 3))
     assert Vickrey(2.0).compile(lexicon).guarantee == MVC(2.0).compile(lexicon).guarantee
     made = Vickrey(2.0, noise="mahalanobis", lam=0.3).compile(lexicon)
     assert made.guarantee == Mahalanobis(2.0, 0.3).compile(lexicon).guarantee

@@ -16,14 +16,14 @@ from dptext_spark.mechanisms.privacy_loss import by_steps, within_groups
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.certificate import verdict
-from tests.core.mechanisms.plain_noise import lexicon_of
+from tests.core.names import scattered
 
 WORDS = 40
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    return lexicon_of(np.random.default_rng(5).normal(size=(WORDS, 3)))
+    return scattered(WORDS, 3, 5)
 
 
 def plain(sampler: OrderingSampler) -> float:
@@ -79,7 +79,7 @@ def every_group(sampler: TableSampler, words: int) -> tuple[float, int]:
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 4.0])
 def test_custext(mapping: str, epsilon: float) -> None:
-    lexicon = lexicon_of(np.random.default_rng(3).normal(size=(70, 5)))
+    lexicon = scattered(70, 5, 3)
     sampler = CusText(epsilon=epsilon, k=6, mapping=mapping).compile(lexicon)  # type: ignore[arg-type]
     worst, pairs = every_group(sampler, 70)
     found = within_groups(sampler, 70)
@@ -101,14 +101,9 @@ def test_a_planted_loss_is_found() -> None:
     assert found.worst in ((0, 1), (1, 0))
 
 
-def test_words_alone_have_no_pair() -> None:
-    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
-    found = within_groups(sampler, 2)
-    assert (found.value, found.attained, found.pairs, found.worst) == (0.0, 0.0, 0, None)
-
-
-def test_progress_ends_at_the_last_word() -> None:
+def test_words_alone_have_no_pair_and_progress_ends_at_the_last_word() -> None:
     told: list[tuple[int, int]] = []
     sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
-    within_groups(sampler, 2, lambda done, whole: told.append((done, whole)))
+    found = within_groups(sampler, 2, lambda done, whole: told.append((done, whole)))
+    assert (found.value, found.attained, found.pairs, found.worst) == (0.0, 0.0, 0, None)
     assert told[-1] == (2, 2)

@@ -53,7 +53,6 @@ def logs_of(sampler: Sampler, words: int) -> dict[tuple[int, ...], list[F64]]:
     found: dict[tuple[int, ...], list[F64]] = {}
     for word in range(words):
         law = sampler.law(word)
-        assert law is not None
         logs = np.array([math.log(int(weight)) - math.log(TOTAL) for weight in law.weight])
         found.setdefault(tuple(law.ids.tolist()), []).append(logs)
     return found
@@ -77,7 +76,6 @@ def test_figures_are_those_of_every_pair_of_every_set(sampler: Sampler, words: i
             ratio, p = one - other, np.exp(one)
             spread, loss = max(spread, ratio.max() - ratio.min()), max(loss, abs(ratio).max())
             sums = np.maximum(sums, (p * np.exp(np.outer(ORDERS, ratio))).sum(axis=1))
-    assert found.spread is not None
     assert spread <= found.spread <= spread + 1e-11
     assert loss <= found.epsilon <= loss + 1e-11
     exact = np.log(sums) / ORDERS
@@ -90,7 +88,6 @@ def test_the_published_law_has_the_range_that_its_formula_says() -> None:
     found = record_loss(CusText(epsilon=2.0, k=6).compile(small()), WORDS)
     assert found.spread == pytest.approx(2.0, abs=1e-9)
     tight = record_loss(CusText(epsilon=2.0, k=6, calibration="exact").compile(small()), WORDS)
-    assert tight.spread is not None
     assert tight.spread > 2.5  # that of the internal ε
     assert tight.epsilon <= 2.0
 
@@ -102,8 +99,6 @@ def test_large_sets_have_a_range_by_a_bound_that_is_not_below_it(monkeypatch: py
     monkeypatch.setattr(f"{module}.MOST_PAIRS", 0)
     monkeypatch.setattr(f"{module}.MOST_EXACT", 0)
     found = record_loss(sampler, WORDS)
-    assert found.spread is not None
-    assert exact.spread is not None
     assert exact.spread <= found.spread + 1e-12 <= 2.0 + 1e-9
     assert found.epsilon == pytest.approx(exact.epsilon, abs=1e-11)
     assert found.divergences == ()
@@ -138,7 +133,6 @@ class TestByDistance:
             if places:
                 gap = laws[one] - laws[other]
                 worst = max(worst, (gap.max() - gap.min()) / places)
-        assert found.spread is not None
         assert worst <= found.spread <= worst + 1e-6
         assert found.by_distance
         assert record_bound(found, 10, 0.7) is None
@@ -174,7 +168,6 @@ def test_every_mechanism_says_whether_a_record_has_a_figure(name: str) -> None:
         assert bound is None
         assert found.by_distance or found.why
         return
-    assert bound is not None
     assert bound.epsilon <= bound.total == 25 * epsilon
     assert bound.delta >= min(1.0, 25 * promised.delta)
 
@@ -246,7 +239,6 @@ def test_draws_do_not_pass_what_is_stated() -> None:
     )
     for delta in (1e-2, 1e-3):
         bound = record_bound(found, draws, 1.2, delta)
-        assert bound is not None
         assert bound.epsilon < bound.total
         assert bound.delta == delta
         # δ is the mean of max(0, 1 - e^(ε - loss)): the chance that it passes a uniform number.
@@ -268,7 +260,6 @@ def test_the_least_is_named_and_rounded_up(
     loss: RecordLoss, draws: int, each: float, delta: float, by: str, epsilon: float, stated: float
 ) -> None:
     bound = record_bound(loss, draws, each, delta)
-    assert bound is not None
     assert (bound.by, bound.epsilon, bound.total, bound.delta) == (by, epsilon, draws * each, stated)
     assert str(bound).startswith(f"ε = {epsilon:g} ")
     assert (f"δ = {stated:g}" in str(bound)) == bool(stated)
@@ -276,7 +267,6 @@ def test_the_least_is_named_and_rounded_up(
 
 def test_the_deltas_of_the_draws_are_added() -> None:
     bound = record_bound(RecordLoss(0.1, delta=1e-4), 400, 0.1)
-    assert bound is not None
     assert (bound.by, bound.delta) == ("any ε-DP law", 0.04001)
     assert bound.epsilon < 40.0
     assert record_bound(RecordLoss(0.1, delta=1e-2), 100, 0.1) is None  # δ of 1

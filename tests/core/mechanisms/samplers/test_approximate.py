@@ -10,29 +10,25 @@ import pytest
 from scipy import stats
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import MECHANISMS, MVC, Laplace, Vickrey
+from dptext_spark.mechanisms import MVC, Laplace, Vickrey
 from dptext_spark.mechanisms.samplers.approximate import RECALL_DRAWS, CellIndex, recall, words_evenly
 from dptext_spark.mechanisms.samplers.nearest import Targets
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, plain_two
-
-SEARCHES = ("ivf",)
-NOISY = [name for name, mechanism in MECHANISMS.items() if mechanism.sampler is NoiseSampler]
+from tests.core.mechanisms.plain_noise import draws_of, plain_two
+from tests.core.mechanisms.plain_whole import gaussian
+from tests.core.names import lexicon_at, scattered
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    return lexicon_of(np.random.default_rng(3).normal(size=(2000, 16)))
+    return scattered(2000, 16, 3)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("epsilon", [2.0, 8.0, 1e6])
-def test_no_table_stands_before_the_index(lexicon: Lexicon, search: str, epsilon: float) -> None:
+def test_no_table_stands_before_the_index(lexicon: Lexicon, epsilon: float) -> None:
     """Else a noisy vector could be answered in two ways, and which one would tell the word."""
-    made = MVC(epsilon, search=search).compile(lexicon)  # type: ignore[arg-type]
+    made = MVC(epsilon, search="ivf").compile(lexicon)
     assert made.table.near.shape[1] == 0
-    assert made.index is not None
     ids = (np.arange(1500) % 2000).astype(np.int32)
     points = made.centers[ids] + made._noise_of_public_draws(1500)
     # The same points come from other words with other noise; what comes out is the index's answer in both cases.
@@ -42,11 +38,10 @@ def test_no_table_stands_before_the_index(lexicon: Lexicon, search: str, epsilon
         assert MVC(epsilon).compile(lexicon).table.near.shape[1] > 0
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("second", [False, True])
-def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool) -> None:
+def test_recall_is_measured_and_told(lexicon: Lexicon, second: bool) -> None:
     kind = Vickrey if second else MVC
-    made, exact = kind(3.0, search=search).compile(lexicon), kind(3.0).compile(lexicon)  # type: ignore[arg-type]
+    made, exact = kind(3.0, search="ivf").compile(lexicon), kind(3.0).compile(lexicon)
     figures, wanted = made.summary.search, 1 + second
     points = made.centers[words_evenly(2000)].astype(np.float64) + exact._noise_of_public_draws(RECALL_DRAWS)
     wide = made.centers.astype(np.float64)
@@ -55,8 +50,8 @@ def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool
     assert figures.recall == (best == found).all(axis=1).mean()
     assert figures.recall > 0.5
     assert figures.recall < 1
-    assert (figures.index, figures.recall_draws) == (search, RECALL_DRAWS)
-    assert f"approximately ({search}): in {figures.recall:.1%} of 512 public draws" in made.guarantee.sentence
+    assert (figures.index, figures.recall_draws) == ("ivf", RECALL_DRAWS)
+    assert f"approximately (ivf): in {figures.recall:.1%} of 512 public draws" in made.guarantee.sentence
     told, plain = (dataclasses.replace(x.guarantee, sentence="") for x in (made, exact))
     assert told == plain
     assert exact.summary.search is None
@@ -65,9 +60,8 @@ def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool
 
 def test_an_index_of_the_words_that_are_snapped_to() -> None:
     """`snap: published`: the noise is added to clipped vectors, and the index holds the others."""
-    lexicon = lexicon_of(np.random.default_rng(4).normal(size=(500, 6)) * 3)
+    lexicon = lexicon_at(np.random.default_rng(4).normal(size=(500, 6)) * 3)
     made = Laplace(9.0, snap="published", search="ivf").compile(lexicon)
-    assert made.index is not None
     assert made.targets.vectors is not made.centers
     every = dataclasses.replace(made.index, probes=len(made.index.starts) - 1)  # type: ignore[union-attr]
     whole = dataclasses.replace(made, index=every).sample(np.arange(500, dtype=np.int32), draws_of(500))
@@ -89,10 +83,6 @@ def test_recall_on_real_vectors(glove: Lexicon) -> None:
         assert abs(share - wanted) < limit + 0.005, (epsilon, share)
 
 
-def vectors_of(words: int, size: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(words, size)).astype(np.float32)
-
-
 def points_near(vectors: np.ndarray, n: int, spread: float, seed: int = 1) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return vectors[rng.integers(0, len(vectors), n)] + spread * rng.normal(size=(n, vectors.shape[1]))
@@ -100,7 +90,7 @@ def points_near(vectors: np.ndarray, n: int, spread: float, seed: int = 1) -> np
 
 @pytest.mark.parametrize(("words", "size"), [(2, 1), (3, 2), (64, 3), (700, 7), (2500, 12)])
 def test_cells_part_the_words(words: int, size: int) -> None:
-    vectors = vectors_of(words, size)
+    vectors = gaussian(words, size)
     made = CellIndex.of(vectors)
     assert sorted(made.words.tolist()) == list(range(words))
     assert made.starts[0] == 0
@@ -115,7 +105,7 @@ def test_cells_part_the_words(words: int, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 4, 9, 20])
 def test_the_nearest_cells(size: int) -> None:
-    vectors = vectors_of(900, size)
+    vectors = gaussian(900, size)
     made = CellIndex.of(vectors)
     points = points_near(vectors, 200, 0.5)
     found = made.nearest_cells(points)
@@ -128,7 +118,7 @@ def test_the_nearest_cells(size: int) -> None:
 @pytest.mark.parametrize("wanted", [1, 2])
 @pytest.mark.parametrize("spread", [0.1, 3.0, 1e4])
 def test_the_answer_is_exact_within_the_cells(wanted: int, spread: float) -> None:
-    vectors = vectors_of(600, 6)
+    vectors = gaussian(600, 6)
     made, targets = CellIndex.of(vectors), Targets.of(vectors)
     points = points_near(vectors, 300, spread)
     found = made.search(targets, points, wanted)
@@ -141,7 +131,7 @@ def test_the_answer_is_exact_within_the_cells(wanted: int, spread: float) -> Non
 @pytest.mark.parametrize("wanted", [1, 2])
 def test_all_cells_are_an_exact_search(wanted: int) -> None:
     """Near ties and equal vectors among the words."""
-    vectors = vectors_of(800, 5)
+    vectors = gaussian(800, 5)
     vectors[500:] = np.nextafter(vectors[:300], np.float32(9))
     vectors[400:500] = vectors[:100]
     made, targets = CellIndex.of(vectors), Targets.of(vectors)
@@ -172,7 +162,7 @@ def test_tiny_lexicons(vectors: list[list[float]]) -> None:
 @pytest.mark.parametrize("length", [1e12, 1e16, 1e40, 1e150, np.nan])
 def test_points_that_float32_does_not_hold(length: float) -> None:
     """They are compared with every word, and change nothing for the points beside them."""
-    vectors = vectors_of(400, 4)
+    vectors = gaussian(400, 4)
     made, targets = CellIndex.of(vectors), Targets.of(vectors)
     points = points_near(vectors, 40, 1.0)
     alone = made.search(targets, points, 2)

@@ -21,6 +21,7 @@ from tests.core.mechanisms import plain_whole as plain
 
 LAST = 2**64 - 1
 EPSILONS = [0.1, 1.0, 3.0, 8.0, 40.0, 1e5]
+LAWS = [(0.5, math.inf), (2.0, math.inf), (2.0, 2.5), (9.0, 4.0)]
 
 
 class Numbers:
@@ -208,14 +209,11 @@ class TestSampling:
         made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         w, n = 3, 400_000
         _, ids, weight = laws_of(made.cells[[w]])
-        blocks = np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
-        draws = Draws(bytes(32), blocks)
-        out = made.sample(np.full(n, w, np.int32), draws)
-        tail_rate = float(weight[ids == 60][0]) / 2**63
-        accepted = np.array([float(acceptance(made.figures[0] * (x - made.level[w]))) for x in
-                             np.minimum(plain.distances(plain.gaussian(60, 6))[w], made.figures[1])])  # fmt: skip
+        out = plain.draw(made, w, n, "fallback")
+        tail_rate, head_rate = (float(weight[ids == output][0]) / 2**63 for output in (60, w))
+        away = np.minimum(plain.distances(plain.gaussian(60, 6))[w], made.figures[1])
+        accepted = np.array([float(acceptance(made.figures[0] * (x - made.level[w]))) for x in away])
         rejected = (1 - accepted.mean() / 2**64) ** int(made.rounds[w])
-        head_rate = float(weight[ids == w][0]) / 2**63
         own = head_rate + tail_rate * (rejected + (1 - rejected) * accepted[w] / accepted.sum())
         assert rejected * tail_rate > 1e-3  # it is exercised
         assert abs((out == w).mean() - own) < 5 * math.sqrt(own * (1 - own) / n)
@@ -248,14 +246,11 @@ class TestCompilation:
         half = np.arange(4, dtype=np.int32)
         assert (slots(8, outputs=half), slots(8, outputs=half, keep=0.5)) == (4, 8)
         assert slots(3, outputs=half[:1]) == 1
-        assert ExponentialSampler.of(plain.gaussian(512), 1.0).vectors.shape == (
-            512,
-            4,
-        )  # certificates measure by them
-        monkeypatch.setattr(exponential, "MOST_BYTES", 600 * (128 * 16 + 16))
-        assert slots(600) == 128
-        monkeypatch.setattr(exponential, "MOST_BYTES", 0)
-        assert slots(600) == 16
+        # Certificates measure by the vectors.
+        assert ExponentialSampler.of(plain.gaussian(512), 1.0).vectors.shape == (512, 4)
+        for most, expected in ((600 * (128 * 16 + 16), 128), (0, 16)):
+            monkeypatch.setattr(exponential, "MOST_BYTES", most)
+            assert slots(600) == expected
 
     def test_the_guarantee_states_what_rounding_adds(self) -> None:
         made = ExponentialSampler.of(plain.gaussian(60), 2.0, 1.75, slots=16)
@@ -273,35 +268,30 @@ class TestCompilation:
 
 
 class TestTogether:
-    def test_rows_and_draws_are_those_of_each_law_alone(self) -> None:
-        vectors = plain.gaussian(700, 9)
-        chosen = np.array([0, 3, 64, 65, 300, 301, 698], np.int32)
-        laws = [(0.5, math.inf), (2.0, math.inf), (2.0, 2.5), (9.0, 4.0)]
+    @pytest.mark.parametrize(("epsilon", "radius"), LAWS)
+    def test_rows_and_draws_are_those_of_each_law_alone(self, epsilon: float, radius: float) -> None:
+        vectors, chosen = plain.gaussian(700, 9), np.array([0, 3, 64, 65, 300, 301, 698], np.int32)
         numbers = Draws(bytes(32), np.arange(8_000, dtype=np.uint64).reshape(4_000, 2))
         ids = np.resize(chosen, 4_000)
-        for (epsilon, radius), made in zip(
-            laws, ExponentialSampler.compile_many(vectors, laws, chosen), strict=True
-        ):
-            alone = ExponentialSampler.of(vectors, epsilon, radius)
-            np.testing.assert_array_equal(made.cells, alone.cells[chosen])
-            for name in ("level", "surely", "rounds", "fallback"):
-                np.testing.assert_array_equal(getattr(made, name)[chosen], getattr(alone, name)[chosen])
-            np.testing.assert_array_equal(made.sample(ids, numbers), alone.sample(ids, numbers))
-            for word in (3, 698):
-                np.testing.assert_array_equal(made.law(word).weight, alone.law(word).weight)
-            # Sums of words without rows are made in another order.
-            np.testing.assert_allclose(made.log_normaliser, alone.log_normaliser, rtol=1e-13, atol=1e-13)
-            assert made.slack == pytest.approx(alone.slack, rel=1e-12)
-            assert made.guarantee.epsilon == epsilon
+        made = ExponentialSampler.compile_many(vectors, LAWS, chosen)[LAWS.index((epsilon, radius))]
+        alone = ExponentialSampler.of(vectors, epsilon, radius)
+        np.testing.assert_array_equal(made.cells, alone.cells[chosen])
+        for name in ("level", "surely", "rounds", "fallback"):
+            np.testing.assert_array_equal(getattr(made, name)[chosen], getattr(alone, name)[chosen])
+        np.testing.assert_array_equal(made.sample(ids, numbers), alone.sample(ids, numbers))
+        for word in (3, 698):
+            np.testing.assert_array_equal(made.law(word).weight, alone.law(word).weight)
+        # Sums of words without rows are made in another order.
+        np.testing.assert_allclose(made.log_normaliser, alone.log_normaliser, rtol=1e-13, atol=1e-13)
+        assert made.slack == pytest.approx(alone.slack, rel=1e-12)
+        assert made.guarantee.epsilon == epsilon
 
     def test_a_word_without_a_row_is_not_drawn(self) -> None:
-        (made,) = ExponentialSampler.compile_many(
-            plain.gaussian(700), [(1.0, math.inf)], np.array([1, 5], np.int32)
-        )
+        words = np.array([1, 5], np.int32)
+        (made,) = ExponentialSampler.compile_many(plain.gaussian(700), LAWS[:1], words)
         draws = Draws(bytes(32), np.zeros((2, 2), np.uint64))
-        with pytest.raises(ValueError, match="some words only"):
-            made.sample(np.array([1, 6], np.int32), draws)
-        with pytest.raises(ValueError, match="some words only"):
-            made.law(0)
+        for use in (lambda: made.sample(np.array([1, 6], np.int32), draws), lambda: made.law(0)):
+            with pytest.raises(ValueError, match="some words only"):
+                use()
         with pytest.raises(ValueError, match="cannot be stored"):
             made.arrays()

@@ -48,7 +48,6 @@ def plain_law(sampler: FluentSampler, pairs: PairModel, word: int, before: int) 
 
 def test_the_law_is_the_product_of_both_integers(sampler: FluentSampler) -> None:
     pairs = lexicon_of(40, 3).prior.pairs
-    assert pairs is not None
     for before in (NO_WORD, *range(pairs.contexts), pairs.contexts + 3):
         for word in (0, 17, 39):
             law = sampler.law(word, before)
@@ -64,36 +63,25 @@ def test_a_draw_is_the_upper_word_of_the_product(sampler: FluentSampler) -> None
     draws = Draws(KEY, blocks(count))
     outputs, numbers = sampler.sample_after(ids, before, draws), draws.pair(0)
     assert (before == PREVIOUS).sum() > 20
+    told = np.where(before == PREVIOUS, np.append(NO_WORD, outputs[:-1]), before)
     for i in range(count):
-        h = int(before[i])
-        if h == PREVIOUS:
-            h = int(outputs[i - 1]) if i else NO_WORD
-        law = sampler.law(int(ids[i]), h)
+        law = sampler.law(int(ids[i]), int(told[i]))
         ends = np.cumsum(law.weight).tolist()
         x = (int(numbers[i, 0]) << 64) | int(numbers[i, 1])
         assert outputs[i] == law.ids[np.searchsorted(ends, x * ends[-1] >> 128, side="right")]
     # However it is cut, where what was drawn last is told.
-    parts, last = [], NO_WORD
     for start in range(0, count, 37):
-        some = before[start : start + 37].copy()
-        some[0] = last if some[0] == PREVIOUS else some[0]
-        parts.append(
-            sampler.sample_after(
-                ids[start : start + 37], some, draws.take(np.arange(start, min(count, start + 37)))
-            )
-        )
-        last = int(parts[-1][-1])
-    np.testing.assert_array_equal(np.concatenate(parts), outputs)
+        rows = np.arange(start, min(count, start + 37))
+        some = np.append(told[start], before[rows[1:]]).astype(np.int32)
+        np.testing.assert_array_equal(sampler.sample_after(ids[rows], some, draws.take(rows)), outputs[rows])
 
 
-def test_draws_follow_the_law_of_their_context(sampler: FluentSampler) -> None:
+@pytest.mark.parametrize("word", [0, 21, 38])
+@pytest.mark.parametrize("before", [NO_WORD, 2, 11, 50])
+def test_draws_follow_the_law_of_their_context(sampler: FluentSampler, word: int, before: int) -> None:
     """Chi-square at a false-alarm rate of 1e-6 for each of twelve contexts, under a fixed key."""
-    count = 40_000
-    for word, before in [(w, h) for w in (0, 21, 38) for h in (NO_WORD, 2, 11, 50)]:
-        drawn = sampler.sample_after(
-            np.full(count, word, np.int32), np.full(count, before, np.int32), Draws(KEY, blocks(count))
-        )
-        check_draws(drawn, sampler.law(word, before))
+    ids, contexts = (np.full(40_000, number, np.int32) for number in (word, before))
+    check_draws(sampler.sample_after(ids, contexts, Draws(KEY, blocks(40_000))), sampler.law(word, before))
 
 
 class _Numbers:
@@ -159,22 +147,14 @@ def test_inputs_are_all_words_that_can_give_an_output(sampler: FluentSampler) ->
     found = sampler.inputs_after(outputs, before)
     for i, (u, h) in enumerate(zip(outputs, before, strict=True)):
         part = slice(int(found.starts[i]), int(found.starts[i + 1]))
-        exact = {w: sampler.law(w, int(h)) for w in range(40)}
-        expected = {
-            w: float(law.probability[law.ids == u][0]) for w, law in exact.items() if (law.ids == u).any()
-        }
-        assert dict(
-            zip(found.words[part].tolist(), found.probability[part].tolist(), strict=True)
-        ) == pytest.approx(expected)
-        assert sorted(expected) == found.words[part].tolist()
+        laws = [(w, sampler.law(w, int(h))) for w in range(40)]
+        expected = {w: float(law.probability[law.ids == u][0]) for w, law in laws if u in law.ids}
+        assert found.words[part].tolist() == list(expected)
+        assert found.probability[part].tolist() == pytest.approx(list(expected.values()))
 
 
-def test_factors_are_rounded_and_never_zero() -> None:
-    score = np.array([[0.0, 0.25, 1.0, 0.5]])
-    held = np.array([[True, True, True, False]])
-    for epsilon in (0.0, 1.0, 32.0):
-        found = fluent.factors(score, held, epsilon)[0].tolist()
-        exact = [
-            max(1, round(Fraction(2**24) * Fraction(math.exp(epsilon * (s - 1) / 2)))) for s in score[0][:3]
-        ]
-        assert found == [*exact, 0]
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 32.0])
+def test_factors_are_rounded_and_never_zero(epsilon: float) -> None:
+    score, held = np.array([[0.0, 0.25, 1.0, 0.5]]), np.array([[True, True, True, False]])
+    exact = [2**24 * Fraction(math.exp(epsilon * (s - 1) / 2)) for s in score[0][:3]]
+    assert fluent.factors(score, held, epsilon)[0].tolist() == [*(max(1, round(x)) for x in exact), 0]

@@ -18,6 +18,7 @@ from dptext_spark.mechanisms.samplers.nearest import OPEN, NeighborTable
 from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, NoiseSummary, fill, lanes_of
 from dptext_spark.randomness import Draws
 from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
+from tests.core.mechanisms.plain_whole import gaussian
 
 SAID = Guarantee("metric_dp", 1.0, metric="euclidean")
 
@@ -49,16 +50,11 @@ def plain_sample(
     return np.array(out, np.int32)
 
 
-def vectors_of(words: int, size: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(words, size)).astype(np.float32)
-
-
 def clustered() -> np.ndarray:
     """300 words in 12 knots: tables settle much, and the second nearest is often far."""
     rng = np.random.default_rng(7)
-    return (
-        (rng.normal(size=(12, 5)) * 4 + rng.normal(size=(25, 12, 5)) * 0.3).reshape(300, 5).astype(np.float32)
-    )
+    knots, words = rng.normal(size=(12, 5)) * 4, rng.normal(size=(25, 12, 5)) * 0.3
+    return (knots + words).reshape(300, 5).astype(np.float32)
 
 
 def sampler_of(vectors: np.ndarray, epsilon: float, **options: Any) -> NoiseSampler:
@@ -92,14 +88,12 @@ def test_every_draw_is_that_of_a_plain_search(epsilon: float, second: float | No
     ],
 )
 def test_other_noises_and_other_targets(
-    noise: str, parameters: tuple[float, ...], matrix: np.ndarray | None, second: float | None
+    noise: str, parameters: Any, matrix: Any, second: float | None
 ) -> None:
-    centers, targets = vectors_of(150, 6), vectors_of(150, 6, 1) * 3
-    ids = (np.arange(400) % 150).astype(np.int32)
+    centers, targets = gaussian(150, 6), gaussian(150, 6, 1) * 3
+    ids, summary = (np.arange(400) % 150).astype(np.int32), NoiseSummary(seed=1)
     for where in (centers, targets):
-        made = NoiseSampler.of(
-            centers, where, noise, parameters, SAID, NoiseSummary(seed=1), matrix=matrix, second=second
-        )
+        made = NoiseSampler.of(centers, where, noise, parameters, SAID, summary, matrix=matrix, second=second)
         wanted = plain_sample(ids, draws_of(400), centers, where, noise, parameters, matrix, second)
         assert (made.sample(ids, draws_of(400)) == wanted).all()
         assert (made.summary.seed, made.summary.noise) == (1, noise)
@@ -141,52 +135,45 @@ def test_short_noise_is_settled_by_the_table(epsilon: float, wanted: int, least:
     assert (made.table.near.shape[1] == 64) == (epsilon > 1)
 
 
-class TestBatches:
-    MADE = sampler_of(vectors_of(2500, 12), 8.0, second=0.3)
+def test_equal_blocks_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, blocks, key = sampler_of(gaussian(2500, 12), 8.0, second=0.3), draws_of(60).blocks, bytes(32)
+    some = np.random.default_rng(4).integers(0, 60, 1500)
+    whole = made.sample((np.arange(60) * 7).astype(np.int32), Draws(key, blocks))
+    asked, plain = [], NoiseSampler._sample
 
-    def test_equal_blocks_are_drawn_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        blocks = draws_of(60).blocks
-        some = np.random.default_rng(4).integers(0, 60, 1500)
-        words = (some * 7 % 2500).astype(np.int32)
-        whole = self.MADE.sample((np.arange(60) * 7).astype(np.int32), Draws(bytes(32), blocks))
-        asked = []
-        plain = NoiseSampler._sample
+    def counted(self: NoiseSampler, ids: np.ndarray, draws: Draws) -> np.ndarray:
+        asked.append(len(ids))
+        return plain(self, ids, draws)
 
-        def counted(self: NoiseSampler, ids: np.ndarray, draws: Draws) -> np.ndarray:
-            asked.append(len(ids))
-            return plain(self, ids, draws)
+    monkeypatch.setattr(NoiseSampler, "_sample", counted)
+    found = made.sample((some * 7).astype(np.int32), Draws(key, blocks[some]))
+    assert asked == [60]
+    assert found.dtype == np.int32
+    assert (found == whole[some]).all()
+    # One block for two words is two draws.
+    words = np.array([3, 9, 3], np.int32)
+    alone = [made.sample(words[i : i + 1], Draws(key, blocks[[5]]))[0] for i in range(3)]
+    assert made.sample(words, Draws(key, blocks[[5, 5, 5]])).tolist() == alone
 
-        monkeypatch.setattr(NoiseSampler, "_sample", counted)
-        found = self.MADE.sample(words, Draws(bytes(32), blocks[some]))
-        assert asked == [60]
-        assert found.dtype == np.int32
-        assert (found == whole[some]).all()
-        # One block for two words is two draws.
-        both = self.MADE.sample(np.array([3, 9, 3], np.int32), Draws(bytes(32), blocks[[5, 5, 5]]))
-        alone = [
-            self.MADE.sample(np.array([w], np.int32), Draws(bytes(32), blocks[[5]]))[0] for w in (3, 9, 3)
-        ]
-        assert both.tolist() == alone
 
-    @pytest.mark.long
-    def test_memory_does_not_grow_with_batch_times_lexicon(self) -> None:
-        vectors = vectors_of(20_000, 8)
-        made = sampler_of(vectors, 1.0, neighbors=0)
-        ids = (np.arange(6000) % 20_000).astype(np.int32)
-        made.sample(ids[:600], draws_of(600))
-        tracemalloc.start()
-        try:
-            made.sample(ids, draws_of(6000))
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 10e6  # all scores at once would be 480 MB
+@pytest.mark.long
+def test_memory_does_not_grow_with_batch_times_lexicon() -> None:
+    made = sampler_of(gaussian(20_000, 8), 1.0, neighbors=0)
+    ids = (np.arange(6000) % 20_000).astype(np.int32)
+    made.sample(ids[:600], draws_of(600))
+    tracemalloc.start()
+    try:
+        made.sample(ids, draws_of(6000))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10e6  # all scores at once would be 480 MB
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-155])
 def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
     with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* is not valid.*Choose a greater one"):
-        sampler_of(vectors_of(10, 3), epsilon)
+        sampler_of(gaussian(10, 3), epsilon)
 
 
 ROWS = 200_000
@@ -243,12 +230,7 @@ def test_every_coordinate_has_the_law(noise: str, cdf: object) -> None:
 @pytest.mark.parametrize("dimensions", [1, 2, 5, 50])
 def test_radial_length_and_direction(dimensions: int) -> None:
     epsilon = 2.0
-    found = draw(
-        "radial",
-        (epsilon, math.lgamma(dimensions)),
-        random_bits(ROWS, dimensions + 1),
-        dimensions,
-    )
+    found = draw("radial", (epsilon, math.lgamma(dimensions)), random_bits(ROWS, dimensions + 1), dimensions)
     length = np.linalg.norm(found, axis=1)
     assert distance_to(length, lambda x: stats.gamma.cdf(x, dimensions, scale=1 / epsilon)) < LIMIT
     if dimensions == 1:
@@ -265,20 +247,16 @@ def test_quantiles_are_scipy_s() -> None:
     """The number k stands for (k + 1/2)/2^64, whose smaller tail is exact: relative error 1e-12 against scipy."""
     bits = np.concatenate([np.array(ENDS, np.uint64), random_bits(2000, 1)[:, 0]])
     rest = (bits & np.uint64(2**63 - 1)).astype(object)
-    upper = bits >= np.uint64(2**63)
     tail = np.array([float(r * 2 + 1) / 2**65 for r in rest])  # of `laplace` and `gaussian`
-    laplace = draw("laplace", (3.0,), bits[:, None], 1)[:, 0]
-    np.testing.assert_allclose(
-        np.where(upper, laplace, -laplace), -3 * np.log(2 * tail), rtol=1e-12, atol=1e-15
-    )
-    normal = draw("gaussian", (0.5,), bits[:, None], 1)[:, 0]
-    np.testing.assert_allclose(
-        np.where(upper, normal, -normal), stats.norm.isf(tail, scale=0.5), rtol=1e-12, atol=1e-15
-    )
-    truncated = draw("truncated_laplace", (3.0, 7.0), bits[:, None], 1)[:, 0]
-    w = np.array([float(r * 2 + 1) / 2**64 for r in rest])
-    size = -3 * np.log1p(w * math.expm1(-7 / 3))
-    np.testing.assert_allclose(np.where(upper, truncated, -truncated), size, rtol=1e-12)
+    sizes = {
+        "laplace": -3 * np.log(2 * tail),
+        "gaussian": stats.norm.isf(tail, scale=0.5),
+        "truncated_laplace": -3 * np.log1p(2 * tail * math.expm1(-7 / 3)),
+    }
+    for noise, size in sizes.items():
+        found = draw(noise, PARAMETERS[noise], bits[:, None], 1)[:, 0]
+        found = np.where(bits >= np.uint64(2**63), found, -found)
+        np.testing.assert_allclose(found, size, rtol=1e-12, atol=0 if "truncated" in noise else 1e-15)
 
 
 @pytest.mark.parametrize("end", [1e-9, 1e-3, 0.1, 1.0, 20.0, 200.0])
@@ -298,13 +276,12 @@ def test_truncation_is_kept_and_reached(end: float) -> None:
 @pytest.mark.parametrize("noise", NOISES)
 def test_edge_bits_are_finite(noise: str) -> None:
     lanes = lanes_of(noise, 5)
-    bits = np.array([np.roll(np.resize(np.array(ENDS, np.uint64), lanes), i) for i in range(8)])
-    bits = np.concatenate([bits, np.zeros((1, lanes), np.uint64), np.full((1, lanes), 2**64 - 1, np.uint64)])
-    bits = np.concatenate([bits, np.full((1, lanes), 2**63 - 1, np.uint64)])  # every normal number is 0
+    rolled = [np.roll(np.resize(np.array(ENDS, np.uint64), lanes), i) for i in range(8)]
+    # In the last row every normal number is 0.
+    bits = np.array([*rolled, *(np.full(lanes, end, np.uint64) for end in (0, 2**64 - 1, 2**63 - 1))])
     found = draw(noise, PARAMETERS[noise], bits, 5)
     assert np.isfinite(found).all()
-    if noise == "radial":
-        assert (np.linalg.norm(found, axis=1) > 0).all()
+    assert noise != "radial" or (np.linalg.norm(found, axis=1) > 0).all()
 
 
 def test_the_most_extreme_draws() -> None:

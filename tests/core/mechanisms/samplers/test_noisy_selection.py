@@ -93,12 +93,9 @@ def test_the_ends_are_reached() -> None:
 def test_the_law_of_the_noise() -> None:
     rows, end = 200_000, 1.5
     bits = np.random.default_rng(4).integers(0, 2**64, rows, dtype=np.uint64)
-    found = np.array([drawn(b, end) for b in bits]) * end
-    low, high = stats.gumbel_r.cdf([-end, end])
-    statistic = stats.ks_1samp(
-        found, lambda x: (stats.gumbel_r.cdf(x) - low) / (high - low), method="asymp"
-    ).statistic
-    assert statistic < math.sqrt(math.log(2 / FALSE_ALARM) / (2 * rows))
+    found, (low, high) = np.array([drawn(b, end) for b in bits]) * end, stats.gumbel_r.cdf([-end, end])
+    gap = stats.ks_1samp(found, lambda x: (stats.gumbel_r.cdf(x) - low) / (high - low), method="asymp")
+    assert gap.statistic < math.sqrt(math.log(2 / FALSE_ALARM) / (2 * rows))
 
 
 def small_sampler() -> SelectionSampler:
@@ -122,10 +119,8 @@ def test_a_plain_loop_selects_the_same() -> None:
     wanted = []
     for i, word in enumerate(ids.tolist()):
         k = 1 + sum((numbers[0][i] >> 1) >= int(c) for c in made.cumulative)
-        noisy = [
-            (made.distance[word, j] + 6.0 * drawn(np.uint64(numbers[j + 1][i]), 1.5), u)
-            for j, u in enumerate(made.near[word, :k].tolist())
-        ]
+        noise = (6.0 * drawn(np.uint64(numbers[j + 1][i]), 1.5) for j in range(k))
+        noisy = zip(made.distance[word, :k] + [*noise], made.near[word, :k].tolist(), strict=True)
         wanted.append(min(noisy)[1])
     assert made.sample(ids, draws(n)).tolist() == wanted
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,12 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers.ordering import (
-    OrderingSampler,
-    OrderingSummary,
-    Window,
-    floor,
-)
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, OrderingSummary, Window, floor
 from tests.core.mechanisms.samplers.test_table import Numbers
 
 TOTAL = 2**63
@@ -32,10 +29,14 @@ def sampler(
     order = np.array([rng.permutation(words) for _ in range(lists)], np.int32)
     if lists == 1:
         order = np.arange(words, dtype=np.int32)[None]
-    window = (
-        Window.tem(words, lists, epsilon, beta) if form == "tem" else Window.geometric(words, lists, epsilon)
+    return OrderingSampler.of(
+        order, window_of(form, words, lists, epsilon, beta), NONE, OrderingSummary(form=form)
     )
-    return OrderingSampler.of(order, window, NONE, OrderingSummary(form=form))
+
+
+def window_of(form: str, words: int, lists: int, epsilon: float, beta: float = 0.001) -> Window:
+    tem = form == "tem"
+    return Window.tem(words, lists, epsilon, beta) if tem else Window.geometric(words, lists, epsilon)
 
 
 def geometric(words: int, i: int, epsilon: float) -> list[float]:
@@ -69,19 +70,12 @@ def weights(made: OrderingSampler, word: int) -> list[int]:
 
 def worst(made: OrderingSampler, epsilon: float) -> float:
     """Return the largest ln(P(u|w)/P(u|w')) - ε·max_l d_l, over all pairs and outputs, from the integers."""
-    words = len(made.place)
-    laws = [weights(made, w) for w in range(words)]
-    found = -math.inf
-    for w in range(words):
-        for v in range(words):
-            if w != v:
-                away = int(np.abs(made.place[w] - made.place[v]).max())
-                # Logarithms of ratios near 1 by the difference, exactly; nothing is lost for ε of 1e-12.
-                loss = max(
-                    math.log1p(float(Fraction(max(a - b, 0), b)))
-                    for a, b in zip(laws[w], laws[v], strict=True)
-                )
-                found = max(found, loss - epsilon * away * (1 + 1e-14))
+    laws, found = [weights(made, w) for w in range(len(made.place))], -math.inf
+    for w, v in permutations(range(len(laws)), 2):
+        away = int(np.abs(made.place[w] - made.place[v]).max())
+        # Logarithms of ratios near 1 by the difference, exactly; nothing is lost for ε of 1e-12.
+        ratios = (Fraction(max(a - b, 0), b) for a, b in zip(laws[w], laws[v], strict=True))
+        found = max(found, math.log1p(float(max(ratios))) - epsilon * away * (1 + 1e-14))
     return found
 
 
@@ -164,8 +158,7 @@ class TestBound:
     def test_any_list(
         self, form: str, words: int, lists: int, exponent: float, beta: float, seed: int
     ) -> None:
-        epsilon = 10.0**exponent
-        assert worst(sampler(form, words, epsilon, lists, beta, seed), epsilon) <= 0
+        assert worst(sampler(form, words, 10.0**exponent, lists, beta, seed), 10.0**exponent) <= 0
 
     def test_it_is_reached(self) -> None:
         """The geometric bound has no slack but the floor's."""
@@ -203,31 +196,22 @@ class TestBound:
 def exact_law(made: OrderingSampler, word: int) -> dict[int, int]:
     """Count the 63-bit numbers that draw each output, by bisection for where the output changes along a list."""
     words, lists = made.place.shape
-    counts: dict[int, int] = {}
 
-    def place_of(numbers: list[int]) -> list[tuple[int, int]]:
-        drawn = made.sample(np.full(len(numbers), word, np.int32), Numbers([2 * u for u in numbers]))
+    def places_of(numbers: list[int]) -> list[tuple[int, int]]:
+        drawn = made.sample(np.full(len(numbers), word, np.int32), Numbers([2 * u for u in numbers])).tolist()
         chosen = [u * lists >> 63 for u in numbers]
-        return [
-            (c, int(np.flatnonzero(made.order[c] == d)[0]))
-            for c, d in zip(chosen, drawn.tolist(), strict=True)
-        ]
+        return [(c, made.order[c].tolist().index(d)) for c, d in zip(chosen, drawn, strict=True)]
 
     targets = [(c, j) for c in range(lists) for j in range(words)]
     low, high = [0] * len(targets), [TOTAL] * len(targets)
     for _ in range(64):
         middle = [(a + b) // 2 for a, b in zip(low, high, strict=True)]
-        at = place_of([min(m, TOTAL - 1) for m in middle])
-        for n, (target, found) in enumerate(zip(targets, at, strict=True)):
+        for n, found in enumerate(places_of([min(m, TOTAL - 1) for m in middle])):
             if low[n] < high[n]:
-                if found >= target:
-                    high[n] = middle[n]
-                else:
-                    low[n] = middle[n] + 1
-    for n, (chosen, j) in enumerate(targets):
-        end = low[n + 1] if n + 1 < len(low) else TOTAL
-        output = int(made.order[chosen, j])
-        counts[output] = counts.get(output, 0) + end - low[n]
+                low[n], high[n] = (low[n], middle[n]) if found >= targets[n] else (middle[n] + 1, high[n])
+    counts = Counter[int]()
+    for (chosen, j), begin, end in zip(targets, low, [*low[1:], TOTAL], strict=True):
+        counts[int(made.order[chosen, j])] += end - begin
     return counts
 
 
@@ -247,7 +231,7 @@ def test_the_law_counts_the_numbers_that_are_drawn(form: str, epsilon: float, wo
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.01, 1.0, 1e4])
 def test_the_window(form: str, words: int, epsilon: float) -> None:
     """Prefixes ascend, windows hold 2^61 to 2^62, and all positions lie in the table."""
-    window = Window.tem(words, 10, epsilon, 0.001) if form == "tem" else Window.geometric(words, 10, epsilon)
+    window = window_of(form, words, 10, epsilon)
     assert len(window.edges) == 2 * words
     assert (window.edges[1:] > window.edges[:-1]).all()
     assert window.edges[0] == 0
