@@ -23,7 +23,7 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.pair_tokens import Pairing, align, pair
+from dptext_spark.text.pair_tokens import align, pair
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import (
     DRAWN_WORD,
@@ -36,6 +36,7 @@ from dptext_spark.text.tokens import (
     words_of,
 )
 from dptext_spark.text.word_table import WordTable
+from tests.core.names import beginning
 from tests.core.text.samples import NAMING, NAMING_TEXTS, WORDS, FirstLane, Step, list_of, run
 
 LEVELS, NAMED_TEXTS = st.sampled_from(["record", "dataset"]), st.lists(NAMING_TEXTS, min_size=1, max_size=3)
@@ -68,10 +69,6 @@ def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> t
     return fits.tolist(), len({*map(tuple, groups.tolist())}), broken_groups(groups, replacements)
 
 
-def align_under_budget(policy: Policy, texts: list[str], output: list[str], *, known: bool = True) -> Any:
-    return aligned(*privatizers(policy, "record"), texts, output, masks_words=known)
-
-
 def broken_groups(groups: Any, replacements: Any, rows: Any = None) -> int:
     """How many groups of equal words, of all rows or of each, have two replacements."""
     seen: dict[Any, set[int]] = {}
@@ -86,9 +83,10 @@ def broken_groups(groups: Any, replacements: Any, rows: Any = None) -> int:
 @given(policy=NAMING, texts=NAMED_TEXTS, most=st.integers(1, 3))
 def test_no_false_alarm_where_a_budget_masks_words(policy: Policy, texts: list[str], most: int) -> None:
     selector = BudgetSelector(Budget(record=1.0), np.array([most]))
-    made = dataclasses.replace(privatizers(policy, "record")[0], selector=selector, fingerprint="")
+    plain = privatizers(policy, "record")
+    made = dataclasses.replace(plain[0], selector=selector, fingerprint="")
     output = [text.decode() for text in run(made, texts)[0]]
-    groups, replacements, rows, fits = align_under_budget(policy, texts, output)
+    groups, replacements, rows, fits = aligned(*plain, texts, output, masks_words=True)
     assert fits.tolist() == [True] * len(texts)
     assert broken_groups(groups, replacements, rows) == 0
 
@@ -106,9 +104,9 @@ def test_no_false_alarm_where_a_budget_masks_words(policy: Policy, texts: list[s
     ],
 )
 def test_what_a_budget_masks_stands_in_the_place_of_a_word(output: str, fits: bool) -> None:
-    source = ["dog ox-dog ox."]
-    assert align_under_budget(Policy(), source, [output])[3].tolist() == [fits]
-    assert align_under_budget(Policy(), source, [output], known=False)[3].tolist() == [False]
+    for masks in (True, False):
+        found = aligned(*privatizers(Policy(), "record"), ["dog ox-dog ox."], [output], masks_words=masks)
+        assert found[3].tolist() == [fits and masks]
 
 
 @pytest.mark.parametrize("source", ["itdon't½don't", "dog-the-ox-the-it"])
@@ -133,19 +131,17 @@ def test_no_false_alarm(policy: Policy, level: str, texts: list[str]) -> None:
     assert broken == 0
 
 
-LISTED = (
-    ("Ada Lovelace", "Robert", "Mary Ann", "Smith-Jones"),
-    ("New York", "Oslo"),
-    ("cat ox", "zebra"),
-    ("dog",),
-)
+LISTED = {
+    "person": ("Ada Lovelace", "Robert", "Mary Ann", "Smith-Jones"),
+    "location": ("New York", "Oslo"),
+    "mask": ("cat ox", "zebra"),
+    "keep": ("dog",),
+}
 
 
 @functools.cache
 def lists_of_names() -> NameMatcher:
-    return NameMatcher(
-        NameTable.of([list_of(*some) for some in LISTED], ("person", "location", "mask", "keep"))
-    )
+    return NameMatcher(NameTable.of([list_of(*some) for some in LISTED.values()], tuple(LISTED)))
 
 
 @pytest.mark.long
@@ -201,28 +197,27 @@ def test_named_sound_outputs(policy: Policy, text: str) -> None:
         assert groups > 0
 
 
-def test_two_replacements_of_one_word_are_found() -> None:
-    source = ["cat dog cat", "CAT the frob"]
-    assert audit(Policy(), "record", source, ["ox ox ox", "OX the [OOV]"]) == ([True, True], 3, 0)
-    assert audit(Policy(), "record", source, ["ox ox zebra", "OX the [OOV]"]) == ([True, True], 3, 1)
-    assert audit(Policy(), "record", source, ["ox ox ox", "DON the [OOV]"]) == ([True, True], 3, 1)
-    assert audit(Policy(), "record", ["12 12 3"], ["45 45 6"]) == ([True], 2, 0)
-    assert audit(Policy(), "record", ["12 12 3"], ["45 44 6"]) == ([True], 2, 1)
+@pytest.mark.parametrize(
+    ("source", "output", "groups", "broken"),
+    [
+        (["cat dog cat", "CAT the frob"], ["ox ox ox", "OX the [OOV]"], 3, 0),
+        (["cat dog cat", "CAT the frob"], ["ox ox zebra", "OX the [OOV]"], 3, 1),
+        (["cat dog cat", "CAT the frob"], ["ox ox ox", "DON the [OOV]"], 3, 1),
+        (["12 12 3"], ["45 45 6"], 2, 0),
+        (["12 12 3"], ["45 44 6"], 2, 1),
+        ([], [], 0, 0),
+        (["", " "], ["", " "], 0, 0),
+    ],
+)
+def test_two_replacements_of_one_word_are_found(source: Any, output: Any, groups: int, broken: int) -> None:
+    assert audit(Policy(), "record", source, output) == ([True] * len(source), groups, broken)
 
 
 MISFITS = (
-    *(
-        "",
-        "ox",
-        "ox [OOV]",
-        "ox  [OOV], the 45!",
-        "ox [OOV], the 45",
-        "ox [OOV], the 45!!",
-        "ox [OOV], the 456!",
-    ),
+    *("", "ox", "ox [OOV]", "ox  [OOV], the 45!", "ox [OOV], the 45", "ox [OOV], the 45!!", "ox [OOV], the 456!"),
     *("ox [OOV], it 45!", "ox [OOV]; the 45!", "[OOV], the 45!", "!ox [OOV], the 45!", "ox frob, the 45!"),
     "7 [OOV], the 45!",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("output", MISFITS)
@@ -268,16 +263,10 @@ def test_identifiers_are_compared_by_shape_or_as_placeholders(output: str, fits:
     assert broken == (1 if fits and "don" in output else 0)
 
 
-def test_no_rows() -> None:
-    assert audit(Policy(), "record", [], []) == ([], 0, 0)
-    assert audit(Policy(), "record", ["", " "], ["", " "]) == ([True, True], 0, 0)
-
-
 def test_hashes_are_keyed() -> None:
-    made = privatizers(Policy(), "record")[0]
-    source, output = pa.array(["cat"]), pa.array(["ox"])
-    first = align(made.engine, source, output, KEYS)
-    other = align(made.engine, source, output, hash_keys(RunKey.insecure(8).derive("audit", length=16)))
+    keys = (KEYS, hash_keys(RunKey.insecure(8).derive("audit", length=16)))
+    engine = privatizers(Policy(), "record")[0].engine
+    first, other = (align(engine, pa.array(["cat"]), pa.array(["ox"]), key) for key in keys)
     assert first[0].tolist() != other[0].tolist()
     assert int(first[1][0]) not in np.asarray(other[1]).tolist()
 
@@ -290,16 +279,14 @@ LEXICON = ("the", "dog", "cat", "house", "mother-in-law", "well", "known")
 def read() -> Callable[..., Words]:
     vocabulary = Vocabulary.of(pa.array(LEXICON))
 
-    def words(*texts: str | None, **policy: object) -> Words:
+    def words(*texts: str | bytes | None, **policy: object) -> Words:
         chosen = Policy(**policy)  # type: ignore[arg-type]
         engine = Engine(WordTable.build(vocabulary, chosen.stop_list()), chosen)
-        return words_of(engine, pa.array(texts, pa.string()), PAIR_KEYS)
+        return words_of(
+            engine, pa.array(texts, pa.binary() if isinstance(texts[0], bytes) else pa.string()), PAIR_KEYS
+        )
 
     return words
-
-
-def paired(read: Callable[..., Words], source: str | None, output: str | None) -> Pairing:
-    return pair(read(source), read(output))
 
 
 def test_each_word_has_its_kind_its_id_and_its_place(read) -> None:
@@ -329,10 +316,7 @@ def test_forms_are_equal_without_case_and_hold_no_word(read) -> None:
 
 
 def test_invalid_text_is_marked(read) -> None:
-    binary = pa.array([b"dog", b"dog \xff\xfe"], pa.binary())
-    vocabulary = Vocabulary.of(pa.array(LEXICON))
-    engine = Engine(WordTable.build(vocabulary, Policy().stop_list()), Policy())
-    assert words_of(engine, binary, PAIR_KEYS).invalid.tolist() == [False, True]
+    assert read(b"dog", b"dog \xff\xfe").invalid.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +337,7 @@ def test_invalid_text_is_marked(read) -> None:
     ],
 )
 def test_words_are_paired_within_pieces(read, source, output, partner: list[int]) -> None:
-    assert paired(read, source, output).partner.tolist() == partner
+    assert pair(read(source), read(output)).partner.tolist() == partner
 
 
 def test_rows_are_apart(read) -> None:
@@ -364,29 +348,27 @@ def test_rows_are_apart(read) -> None:
 
 def test_only_words_alone_in_their_piece_are_sure(read) -> None:
     # A drawn word may hold a hyphen of its own: where it ends beside another one is not certain.
-    assert paired(read, "dog cat-house", "mother-in-law well-known").alone.tolist() == [True, False, False]
+    found = pair(read("dog cat-house"), read("mother-in-law well-known"))
+    assert found.alone.tolist() == [True, False, False]
 
 
 def test_what_the_engine_writes_is_aligned() -> None:
     """Words of the packaged lexicon, unknown ones, numbers, clitics and joiners between them."""
-    whole = Lexicon.default()
-    words = whole.vocabulary.strings().slice(0, 5000).to_pylist()
-    lexicon = Lexicon(Vocabulary.of(pa.array(words)), whole.vectors[:5000].copy())
-    privatizer, key = Privatizer(lexicon, CusText(k=10).compile(lexicon)), RunKey.insecure(1)
-    rows = [
+    lexicon, rows = beginning(Lexicon.default(), 5000), range(1200)
+    words = lexicon.vocabulary.strings().to_pylist()
+    made = Privatizer(lexicon, CusText(k=10).compile(lexicon))
+    texts = pa.array([
         f"{words[7 * i % 5000]}, {words[i].title()}-{words[2 * i]} zanzibarian{i} isn't {i}.5 ({words[3 * i]}) état-{words[i]}"
-        for i in range(1200)
-    ]
-    texts = pa.array(rows)
-    out, _ = privatizer.privatize(texts, column="", row_ids=pa.array(range(len(rows))), key=key)
-    found = pair(words_of(privatizer.engine, texts, PAIR_KEYS), words_of(privatizer.engine, out, PAIR_KEYS))
+        for i in rows
+    ])  # fmt: skip
+    out, _ = made.privatize(texts, column="", row_ids=pa.array(rows), key=RunKey.insecure(1))
+    found = pair(*(words_of(made.engine, some, PAIR_KEYS) for some in (texts, out)))
     assert found.rows.all()
     assert (found.partner >= 0).mean() > 0.98
 
 
 def test_an_identifier_is_paired_with_its_placeholder_and_is_no_word(read: Callable[..., Words]) -> None:
     source, output = read("The cat 0171 1234567, dog jane@example.com"), read("The dog [PHONE], cat [EMAIL]")
-    assert (
-        source.kind.tolist() == [KEPT_WORD, DRAWN_WORD, NO_WORD, DRAWN_WORD, NO_WORD] == output.kind.tolist()
-    )
+    for words in (source, output):
+        assert words.kind.tolist() == [KEPT_WORD, DRAWN_WORD, NO_WORD, DRAWN_WORD, NO_WORD]
     assert pair(source, output).partner.tolist() == [0, 1, 2, 3, 4]

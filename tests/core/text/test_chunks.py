@@ -26,13 +26,17 @@ ROWS = st.lists(st.one_of(st.none(), st.lists(TEXTS, max_size=4).map("".join)), 
 KEY = RunKey.insecure(11)
 
 
-def sanitized(model: Privatizer, texts: list[str | None], least: int) -> tuple[list[Any], Any]:
+def strips(least: int, *given: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "STRIP_BYTES", least)
-        ids = pa.array(range(len(texts)), pa.int64())
-        out, counters = model.privatize(
-            pa.array(texts, pa.string()), column="body", row_ids=ids, key=KEY, run_id="r"
-        )
+        return chunks.strips(*given)
+
+
+def sanitized(model: Privatizer, texts: list[str | None], least: int) -> tuple[list[Any], Any]:
+    rows, ids = pa.array(texts, pa.string()), pa.array(range(len(texts)), pa.int64())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "STRIP_BYTES", least)
+        out, counters = model.privatize(rows, column="body", row_ids=ids, key=KEY, run_id="r")
     return out.to_pylist(), counters.rows.tolist()
 
 
@@ -43,24 +47,19 @@ def sanitized(model: Privatizer, texts: list[str | None], least: int) -> tuple[l
     texts=st.lists(st.one_of(st.none(), IDENTIFYING_TEXTS), max_size=4),
     least=st.sampled_from([1, 2, 7, 30]),
 )
-def test_any_text_in_strips_of_any_length(
-    policy: Policy, level: str, texts: list[str | None], least: int
-) -> None:
+def test_any_text_in_strips_of_any_length(policy: Policy, level: str, texts: Any, least: int) -> None:
     words = privatizer().vocabulary
-    law = FirstLane(0, len(words))  # shows what each draw is for
-    model = Privatizer(words, law, policy, level)  # type: ignore[arg-type]
+    model = Privatizer(words, FirstLane(0, len(words)), policy, level)  # which shows what each draw is for
     assert sanitized(model, texts, least) == sanitized(model, texts, 1 << 40)
 
 
 @settings(max_examples=200)
 @given(texts=ROWS, least=st.sampled_from([1, 5, 20]), tokenizer=st.sampled_from(["words", "whitespace"]))
 def test_strips_cover_the_rows_and_begin_where_no_word_goes_on(
-    texts: list[str | None], least: int, tokenizer: Any
+    texts: Any, least: int, tokenizer: Any
 ) -> None:
     data, bounds = padded(pa.array(texts, pa.string()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "STRIP_BYTES", least)
-        found = chunks.strips(data, bounds, tokenizer)
+    found = strips(least, data, bounds, tokenizer)
     assert found.bounds[0] == 0
     assert (np.diff(found.bounds) >= 0).all()
     assert found.bounds[found.first].tolist() == bounds.tolist()
@@ -102,9 +101,7 @@ def test_an_identifier_is_a_strip_of_its_own(texts: list[str | None], least: int
     rows = pa.array(texts, pa.string())
     data, bounds = padded(rows)
     spans = Finder(Identifiers()).find(data, bounds, rows).spans
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "STRIP_BYTES", least)
-        found = chunks.strips(data, bounds, "words", spans)
+    found = strips(least, data, bounds, "words", spans)
     assert found.bounds[found.first].tolist() == bounds.tolist()
     held = np.flatnonzero(found.spans >= 0) if len(spans.starts) else np.zeros(0, np.int64)
     assert found.spans[held].tolist() == list(range(len(spans.starts)))

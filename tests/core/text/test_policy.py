@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -57,14 +58,12 @@ def test_stop_words_are_lowered_as_texts_are() -> None:
     """Python lowers a sigma at the end of a word, and the dotted capital I, to something else."""
     listed = ("ΤΟΥΣ", "İÇİN", "Cent\u2019s")
     policy = Policy(stop_word_list=listed)
-    assert policy.stop_list() == ("τουσ", "için", "cent's")
+    assert policy.stop_list() == ("τουσ", "için", "cent's") == tuple(map(form, listed))
     made = Privatizer(Vocabulary.of(["a", "b"]), Step(1, 2), policy)
     for words in (listed, policy.stop_list()):
-        text = " ".join((*words, "A"))
-        out, counters = run(made, [text])
+        out, counters = run(made, [" ".join((*words, "A"))])
         assert out[0].decode() == " ".join((*words, "B"))
         assert counters.totals()["stop_kept"] == 3
-    assert policy.stop_list() == tuple(map(form, listed))
 
 
 def test_a_stop_word_that_is_no_unicode_is_refused() -> None:
@@ -112,14 +111,13 @@ def test_what_is_kept_is_not_looked_for() -> None:
         ({"person": "pseudonym"}, r"policy\.names: .*no search for names"),
         ({"model": 1}, r"policy\.names\.model: 1 is not valid. Choose null, a folder"),
         ({"model": " "}, r"policy\.names\.model: ' ' is not valid. Choose null, a folder"),
-        ({"model": "m", "threshold": 0}, r"policy\.names\.threshold: 0 is not valid"),
-        ({"model": "m", "threshold": 1.01}, r"policy\.names\.threshold: 1\.01 is not valid"),
-        ({"model": "m", "threshold": True}, r"policy\.names\.threshold: True is not valid"),
-        ({"model": "m", "threshold": "0.5"}, r"policy\.names\.threshold: '0\.5' is not valid"),
-        ({"model": "m", "threshold": float("nan")}, r"policy\.names\.threshold: nan is not valid"),
+        *(
+            ({"model": "m", "threshold": value}, rf"policy\.names\.threshold: {value!r} is not valid")
+            for value in (0, 1.01, True, "0.5", float("nan"))
+        ),
         (
             {"lists": True, "threshold": 0.6},
-            r"policy\.names\.threshold: 0\.6 is not valid without policy\.names\.model",
+            r"policy\.names\.threshold: 0\.6 .* without policy\.names\.model",
         ),
         ("lists", r"policy\.names: str is not valid"),
         ({1: 2}, r"policy\.names\.1: no such setting"),
@@ -197,9 +195,8 @@ def test_what_is_not_valid_is_named_with_what_is(value: Any, said: str) -> None:
         lambda: Policy(identifiers=value),
         lambda: parse_model_config({"policy": {"identifiers": value}}),
     ):
-        with pytest.raises(SettingsError) as caught:
+        with pytest.raises(SettingsError, match=re.escape(said)):
             make()
-        assert said in str(caught.value)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -212,17 +209,12 @@ def test_languages_of_dates_leave_a_trace_only_where_they_are_named() -> None:
     plain = Policy(identifiers={"date": "mask"})  # type: ignore[arg-type]
     assert "languages" not in plain.as_dict()["identifiers"]
     assert Policy(identifiers={"date": "mask", "languages": []}) == plain  # type: ignore[arg-type]
-    chosen = load_model_config(
-        overrides=["policy.identifiers.date=mask", "policy.identifiers.languages=[fr,de,fr]"]
-    )
-    assert chosen.policy.identifiers.languages == ("de", "fr")  # one value, in whatever order it is given
-    written = json.loads(json.dumps(chosen.policy.as_dict()))
+    overrides = ["policy.identifiers.date=mask", "policy.identifiers.languages=[fr,de,fr]"]
+    chosen = load_model_config(overrides=overrides).policy
+    assert chosen.identifiers.languages == ("de", "fr")  # one value, in whatever order it is given
+    written = json.loads(json.dumps(chosen.as_dict()))
     assert written["identifiers"]["languages"] == ["de", "fr"]
-    assert Policy(**written) == chosen.policy
-
-    def bound(policy: Policy) -> str:
-        return fingerprint_of({}, policy, "token")
-
-    assert len({bound(plain), bound(chosen.policy), bound(Policy())}) == 3
-    one_more = Identifiers(date="mask", languages=("de",))
-    assert bound(Policy(identifiers=one_more)) not in (bound(plain), bound(chosen.policy))
+    assert Policy(**written) == chosen
+    one = Policy(identifiers=Identifiers(date="mask", languages=("de",)))
+    prints = {fingerprint_of({}, policy, "token") for policy in (plain, chosen, Policy(), one)}
+    assert len(prints) == 4

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,25 +56,25 @@ def test_words_are_counted_as_the_plain_engine_does(policy: Policy, texts: list[
         assert (looked_up, unknown) == (counts["words"] - counts["numbers"], counts["oov"])
 
 
-def test_texts_of_many_batches_are_counted_each_for_itself() -> None:
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+def test_texts_of_many_batches_are_counted_each_for_itself(kind: pa.DataType) -> None:
     texts = [f"cat wurbel{'s' * i} 17 flimsch dog" if i % 3 else None for i in range(3 * AT_ONCE + 5)]
-    for kind in (pa.string(), pa.large_string(), pa.binary()):
-        array = pa.array(texts, pa.string()).cast(kind)
-        words, missing = count_unknown(privatizer().engine, array)
-        assert words.tolist() == [4 * bool(i % 3) for i in range(len(texts))]
-        assert missing.tolist() == [2 * bool(i % 3) for i in range(len(texts))]
+    words, missing = count_unknown(privatizer().engine, pa.array(texts, pa.string()).cast(kind))
+    assert words.tolist() == [4 * bool(i % 3) for i in range(len(texts))]
+    assert missing.tolist() == [2 * bool(i % 3) for i in range(len(texts))]
 
 
-def test_a_text_that_is_no_utf_8_has_no_words() -> None:
-    texts = pa.array([b"wurbel cat", b"wurbel \xff cat", None, b""], pa.binary())
-    words, missing = count_unknown(privatizer().engine, texts)
-    assert (words.tolist(), missing.tolist()) == ([2, 0, 0, 0], [1, 0, 0, 0])
-
-
-def test_identifiers_are_no_words() -> None:
-    texts = pa.array(["cat wurbel@flimsch.example dog"])
-    words, missing = count_unknown(privatizer(Policy()).engine, texts)
-    assert (words.tolist(), missing.tolist()) == ([2], [0])
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([b"wurbel cat", b"wurbel \xff cat", None, b""], ([2, 0, 0, 0], [1, 0, 0, 0])),
+        (["cat wurbel@flimsch.example dog"], ([2], [0])),
+    ],
+    ids=["no UTF-8", "an identifier"],
+)
+def test_what_has_no_words(texts: list[Any], expected: tuple[list[int], list[int]]) -> None:
+    words, missing = count_unknown(privatizer(Policy()).engine, pa.array(texts))
+    assert (words.tolist(), missing.tolist()) == expected
 
 
 def of(*rows: tuple[int, int]) -> UnknownWords:
@@ -129,19 +130,22 @@ def test_the_error_names_a_band_and_the_language(language: str | None, can: bool
 
 
 @pytest.mark.skipif(not can_tell(), reason="the extra [language] is not installed")
-def test_the_language_is_that_of_most_texts() -> None:
-    german, french = GERMAN.encode(), FRENCH.encode()
-    assert likely_language([german] * 3 + [french] * 2) == "German"
-    assert likely_language([french, None, b"\xff" * 50, b"ok", b""]) == "French"
-    assert likely_language([german, french]) is None
-    assert likely_language([b"ok", None]) is None
-    assert (
-        likely_language([b"Since yesterday I cannot log in any more, though the password is right."])
-        == ENGLISH
-    )
-    assert likely_language([text.encode() for text in UNSPACED[:1]]) is None  # too few letters
-    assert likely_language([(2 * UNSPACED[0]).encode()]) == "Chinese"
-    assert likely_language([UNSPACED[2].encode()]) == "Thai"
+@pytest.mark.parametrize(
+    ("texts", "language"),
+    [
+        ([GERMAN] * 3 + [FRENCH] * 2, "German"),
+        ([FRENCH, None, b"\xff" * 50, "ok", ""], "French"),
+        ([GERMAN, FRENCH], None),
+        (["ok", None], None),
+        (["Since yesterday I cannot log in any more, though the password is right."], ENGLISH),
+        ([UNSPACED[0]], None),  # too few letters
+        ([2 * UNSPACED[0]], "Chinese"),
+        ([UNSPACED[2]], "Thai"),
+    ],
+)
+def test_the_language_is_that_of_most_texts(texts: list[Any], language: str | None) -> None:
+    raw = [text.encode() if isinstance(text, str) else text for text in texts]
+    assert likely_language(raw) == language
 
 
 def test_languages_have_names() -> None:
@@ -166,7 +170,6 @@ def test_scripts_without_spaces_never_leave_in_clear(oov: str, tokenizer: str, s
     spelt -= {*"catdogiPhone", *(char for word in WORDS for char in word)}
     assert len(spelt) > 100
     for text in out:
-        assert text is not None
         assert not spelt & set(text.decode())
     # Each stretch between spaces and marks is one word.
     words, missing = count_unknown(privatizer(WordsOnly()).engine, pa.array(UNSPACED[:3]))

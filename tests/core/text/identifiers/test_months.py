@@ -22,6 +22,7 @@ from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.rules import month_shapes, months
 from dptext_spark.text.identifiers.skeletons import FOREIGN, shapes
 from dptext_spark.text.policy import LANGUAGES, Identifiers
+from tests.core.text.identifiers.test_finder import found
 
 ENGLISH = Finder(Identifiers(date="mask"))
 FILE = Path(str(files("dptext_spark.text.identifiers"))) / "cldr" / "months.txt"
@@ -34,12 +35,7 @@ def finder(*languages: str) -> Finder:
 
 
 def dates(text: str, chosen: Finder) -> list[str]:
-    texts = pa.array([text], pa.string())
-    data, rows = padded(texts)
-    spans, types, *_ = chosen.find(data, rows, texts)
-    named = [chosen.names[kind] for kind in types]
-    held = [data[a:b].tobytes().decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
-    return [one for name, one in zip(named, held, strict=True) if name == "date"]
+    return [held for name, held in found(text, chosen) if name == "date"]
 
 
 WRITTEN = {
@@ -88,9 +84,8 @@ def test_every_packaged_name_counts_beside_a_day_and_a_year_in_any_case(language
         for written in (word, word.capitalize(), word.upper(), apart, f"{word[0]}\u00ad{word[1:]}"):
             assert dates(f"so 3. {written} 2024 so", own) == [f"3. {written} 2024"]
             assert dates(f"so 3 {written}. so", own) == [f"3 {written}." if not whole else f"3 {written}"]
-            bare = dates(f"so 3 {written} so", own)
-            english = dates(f"so 3 {written} so", ENGLISH)
-            assert bare == ([f"3 {written}"] if whole else english)
+            bare = f"so 3 {written} so"
+            assert dates(bare, own) == ([f"3 {written}"] if whole else dates(bare, ENGLISH))
 
 
 NONE = {
@@ -126,11 +121,8 @@ def test_the_names_are_those_of_the_packaged_file() -> None:
     assert hashlib.sha256(FILE.read_bytes()).hexdigest() == DIGEST
     assert tuple(months()) == LANGUAGES
     assert all(len(words) >= 20 for words in months().values())
-    assert {months()["fr"]["mars"], months()["hu"]["marcius"], months()["hu"]["okt"]} == {
-        (True, False),
-        (True, True),
-        (False, True),
-    }
+    assert months()["fr"]["mars"] == (True, False)
+    assert (months()["hu"]["marcius"], months()["hu"]["okt"]) == ((True, True), (False, True))
 
 
 def test_of_several_languages_a_name_means_what_it_means_in_any() -> None:
@@ -226,11 +218,9 @@ def test_windows_find_what_a_plain_reading_finds(pieces: list[str]) -> None:
 
 
 def test_how_texts_are_batched_changes_nothing() -> None:
-    own = finder(*LANGUAGES)
     texts = [text for texts in WRITTEN.values() for text in texts]
-    data, rows = padded(pa.array(texts, pa.string()))
-    together = own.find(data, rows, pa.array(texts, pa.string())).spans
-    assert [
-        data[a:b].tobytes().decode() for a, b in zip(together.starts, together.ends, strict=True)
-    ] == texts
-    assert np.diff(together.bounds).tolist() == [1] * len(texts)
+    data, rows = padded(pa.array(texts))
+    spans = finder(*LANGUAGES).find(data, rows, pa.array(texts)).spans
+    held = [data[a:b].tobytes().decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
+    assert held == texts
+    assert np.diff(spans.bounds).tolist() == [1] * len(texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,11 @@ def test_words_beside_one_are_drawn_as_without_it() -> None:
     assert with_one.split()[0::2] == without.split()
 
 
-def test_a_placeholder_that_stands_there_stays() -> None:
-    for chosen in ({}, ALL_FAKES):
-        out, counters = run(model(chosen), ["it [EMAIL] is [PHONE]"])
-        assert out == [b"it [EMAIL] is [PHONE]"]
-        assert row(counters, 0)["identifiers"] == 2
+@pytest.mark.parametrize("chosen", [{}, ALL_FAKES], ids=["masks", "fakes"])
+def test_a_placeholder_that_stands_there_stays(chosen: Any) -> None:
+    out, counters = run(model(chosen), ["it [EMAIL] is [PHONE]"])
+    assert out == [b"it [EMAIL] is [PHONE]"]
+    assert row(counters, 0)["identifiers"] == 2
 
 
 def test_case_gaps_and_tokenizer_leave_it_alone() -> None:
@@ -100,9 +101,8 @@ def test_a_fake_has_the_shape_and_is_of_the_type(name: str, text: str) -> None:
 
 
 LEFT = [
-    ("zorblax://x", ()),
-    ("zorblax://www.zorblax/zorblax", ()),
-    ("x.xn--zorblax", ()),
+    *((text, ()) for text in ("zorblax://x", "zorblax://www.zorblax/zorblax", "x.xn--zorblax", "zorblax.dé")),
+    *((text, ()) for text in ("httpszorblax://x", "https.zorblax://x")),
     ("http://zorblax.zorblax", ("http",)),
     ("HTTPS://www.zorblax.com", ("https", "www")),
     ("wwwzo.zorblax.org", ("org",)),
@@ -110,9 +110,6 @@ LEFT = [
     ("www.zorblax", ("www",)),
     ("zorblax.co.uk/zorblax.com", ("uk",)),
     ("zorblax.com:80/x", ("com",)),
-    ("zorblax.dé", ()),
-    ("httpszorblax://x", ()),
-    ("https.zorblax://x", ()),
 ]
 
 
@@ -158,10 +155,8 @@ def test_equal_identifiers_of_a_scope_have_equal_fakes() -> None:
 
 def test_fakes_hold_for_a_key_and_are_others_by_another() -> None:
     text = ["jane@example.com 4111111111111111"]
-    same = {fakes_of("record", text, ["a"])[0] for _ in range(2)}
-    other = fakes_of("record", text, ["a"], key=RunKey.insecure(2))[0]
-    assert len(same) == 1
-    assert other not in same
+    first, again, other = (fakes_of("record", text, ["a"], key=RunKey.insecure(key)) for key in (1, 1, 2))
+    assert first == again != other
 
 
 def test_a_long_one_is_drawn_all_through() -> None:
@@ -173,11 +168,8 @@ def test_a_long_one_is_drawn_all_through() -> None:
 
 
 def test_letters_and_digits_are_uniform() -> None:
-    rows = ["12345678@abcdefgh.example"] * 4_000
-    counts: dict[str, int] = {}
-    for out in texts(model(ALL_FAKES), rows):
-        for char in out[:8]:
-            counts[char] = counts.get(char, 0) + 1
+    outs = texts(model(ALL_FAKES), ["12345678@abcdefgh.example"] * 4_000)
+    counts = Counter("".join(out[:8] for out in outs))
     assert set(counts) == set("0123456789")
     # 32,000 digits: 3,200 each, standard deviation 54; a false alarm once in 10^6 tests.
     assert all(abs(count - 3_200) < 5.4 * 54 for count in counts.values())

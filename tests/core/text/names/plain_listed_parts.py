@@ -27,20 +27,13 @@ def has_case(char: str) -> bool:
 def words_of(text: str, start: int, end: int) -> list[Word]:
     found = []
     for one in words(text[start:end]):
-        written = text[start + one.start : start + one.stop].rstrip(".")
-        letters = [char for char in written if kind(char) == kind(written[0])]
-        form = one.form.rstrip(".")
+        begin, form = start + one.start, one.form.rstrip(".")
+        written = text[begin : start + one.stop].rstrip(".")
+        single = sum(kind(char) == kind(written[0]) for char in written) == 1 and has_case(written[0])
         a_word = kind(written[0]) != DIGIT
-        found.append(
-            Word(
-                start + one.start,
-                start + one.start + len(written),
-                form,
-                len(letters) == 1 and has_case(written[0]),
-                a_word and is_upper(written[0]),
-                lists().entries.get((form,), [0] * 4) if a_word else [0] * 4,
-            )
-        )
+        classes = lists().entries.get((form,), [0] * 4) if a_word else [0] * 4
+        capital = a_word and is_upper(written[0])
+        found.append(Word(begin, begin + len(written), form, single, capital, classes))
     return found
 
 

@@ -22,18 +22,7 @@ from dptext_spark.text.names.name_table import TITLES
 
 BREAKS = "\n\v\f\r\u0085\u2028\u2029"
 MIDDLE_DOTS = "\u00b7\u30fb\uff65_^`"
-STROKES = {
-    "\u0131": "i",
-    "ł": "l",
-    "ø": "o",
-    "đ": "d",
-    "ð": "d",
-    "þ": "th",
-    "ħ": "h",
-    "ŧ": "t",
-    "æ": "ae",
-    "œ": "oe",
-}
+STROKES = dict(zip("\u0131łøđðħŧ", "iloddht", strict=True)) | {"þ": "th", "æ": "ae", "œ": "oe"}
 KNOWN_TITLES = set(TITLES.split())
 
 
@@ -205,13 +194,11 @@ def forms_of(entry: str) -> set[tuple[str, ...]]:
 def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
     """Return (begin, end, list) of each entry, in characters."""
     known: dict[tuple[str, ...], int] = {}
+    amid_letters: dict[tuple[str, ...], int] = {}
     for number, entries in enumerate(lists):
         for entry in entries:
             for form in forms_of(entry):
                 known.setdefault(form, number)
-    amid_letters: dict[tuple[str, ...], int] = {}
-    for number, entries in enumerate(lists):
-        for entry in entries:
             for cut in in_pieces(entry):
                 amid_letters.setdefault(cut, number)
     some, found, i = words(text), [], 0
@@ -244,10 +231,8 @@ def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
                 inside, behind = within(text, some, i, amid_letters)
                 found += inside
                 # What is left of a word that an entry ends in is read on by itself.
-                rest = [word for word in words(text[behind:])]
                 some[i + 1 :] = [
-                    Word(word.start + behind, word.stop + behind, word.after + behind, word.form)
-                    for word in rest
+                    Word(*(place + behind for place in word[:3]), word.form) for word in words(text[behind:])
                 ]
             i += 1
             continue

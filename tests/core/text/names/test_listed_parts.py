@@ -52,13 +52,11 @@ def names() -> NameMatcher:
 
 def found(some: NameMatcher, texts: list[str]) -> list[list[tuple[int, int, str, bool]]]:
     """What is found in each text, in characters: (begin, end, type, whether it is kept)."""
-    data, rows = padded(pa.array(texts, pa.string()))
-    spans = some.find_in(data, rows)
+    spans = some.find_in(*padded(pa.array(texts, pa.string())))
     out: list[list[tuple[int, int, str, bool]]] = [[] for _ in texts]
     places = zip(spans.rows, spans.starts, spans.ends, spans.types, spans.kept, strict=True)
     for row, start, end, kind, kept in places:
-        raw = texts[row].encode()
-        a, b = (len(raw[:at].decode()) for at in (start, end))
+        a, b = (len(texts[row].encode()[:at].decode()) for at in (start, end))
         out[row].append((a, b, some.types[kind], bool(kept)))
     return out
 
@@ -133,10 +131,12 @@ def test_each_row_has_kinds_of_its_own() -> None:
     ]
 
 
-def test_of_two_lists_with_an_entry_the_first_counts() -> None:
-    for uses, said in ((("person", "mask"), ["given_name", "surname"]), (("mask", "person"), ["name"])):
-        table = NameTable.of([list_of("Ada Lovelace"), list_of("Ada Lovelace")], uses)
-        assert [kind for _, kind in kinds_in("ADA LOVELACE", NameMatcher(table))] == said
+@pytest.mark.parametrize(
+    ("uses", "said"), [(("person", "mask"), ["given_name", "surname"]), (("mask", "person"), ["name"])]
+)
+def test_of_two_lists_with_an_entry_the_first_counts(uses: tuple[str, str], said: list[str]) -> None:
+    table = NameTable.of([list_of("Ada Lovelace"), list_of("Ada Lovelace")], uses)
+    assert [kind for _, kind in kinds_in("ADA LOVELACE", NameMatcher(table))] == said
 
 
 def test_what_is_masked_already_is_not_told_apart() -> None:

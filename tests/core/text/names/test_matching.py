@@ -169,8 +169,7 @@ def test_the_first_of_two_lists_counts() -> None:
 
 
 def test_a_row_may_have_names_of_its_own() -> None:
-    entries = ["Ada Lovelace", "Smith", "José"]
-    own = NameTable.of([list_of(*entries)], rows=[np.array([0, 1, 1])])
+    own = NameTable.of([list_of("Ada Lovelace", "Smith", "José")], rows=[np.array([0, 1, 1])])
     texts = [
         "Ada Lovelace Smith Jose, Dr. Lovelace; A. Lovelace",
         "Ada Lovelace Smith JOSÉ A. Lovelace",
@@ -203,8 +202,7 @@ def test_a_word_is_hashed_by_its_bytes_alone(size: int) -> None:
 
 def test_hashes_are_spread_over_the_table() -> None:
     """A million hashes of names that differ little, and of phrases of them: all differ, as at random."""
-    form = np.zeros(FORM, np.uint8)
-    words = []
+    form, words = np.zeros(FORM, np.uint8), []
     for number in range(1_000):
         name = f"name{number}".encode()
         form[: len(name)] = list(name)
@@ -212,9 +210,8 @@ def test_hashes_are_spread_over_the_table() -> None:
     each: Any = np.array(words, np.uint64)
     hashes = chain.py_func(each[:, None], each).reshape(-1)  # type: ignore[attr-defined]
     assert len(np.unique(hashes)) == len(hashes)
-    cells = len(
-        np.unique(hashes & np.uint64((1 << 21) - 1))
-    )  # of 2^21 slots a million fill 1 - e^(-1e6 / 2^21)
+    # Of 2^21 slots a million fill 1 - e^(-1e6 / 2^21).
+    cells = len(np.unique(hashes & np.uint64((1 << 21) - 1)))
     assert abs(cells / 2**21 - (1 - np.exp(-1e6 / 2**21))) < 0.001
 
 
@@ -341,16 +338,12 @@ def test_the_guide_tells_how_names_are_found() -> None:
     guide = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "names.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in guide.splitlines() if line.startswith("| `")]
     assert len(rows) == 6
-    for listed, too in rows:
-        (entry,) = re.findall("`([^`]+)`", listed)
-        ways = re.findall("`([^`]+)`", too)
+    for (entry,), ways in (map(re.compile("`([^`]+)`").findall, row) for row in rows):
         assert ways
         names = NameTable.of([list_of(entry)])
         for way in [entry, *(way for way in ways if way != "Picard")]:
             ((begin, end, _),) = found_in([way], names)[0]
-            assert way[begin:end] == (
-                way.removeprefix("Dr. ") if way.startswith("Dr. ") else way.removesuffix("\u2019s")
-            )
+            assert way[begin:end] == way.removeprefix("Dr. ").removesuffix("\u2019s")
         if "Picard" in ways:
             assert found_in(["Picard", "the Picard"], names) == [[], []]
 
@@ -371,6 +364,7 @@ def test_a_word_ends_with_its_text() -> None:
         "Jos",
         "é",
     ]
-    assert found_in(texts, NameTable.of([list_of("Smith", "O'Brien", "José")])) == [
-        [], [], [(0, 5, 0)], [(0, 5, 0)], [], [], [], [(58, 63, 0)], [(1, 6, 0)], [], [], [], [],
-    ]  # fmt: skip
+    wanted: list[list[tuple[int, int, int]]] = [[] for _ in texts]
+    wanted[2] = wanted[3] = [(0, 5, 0)]
+    wanted[7], wanted[8] = [(58, 63, 0)], [(1, 6, 0)]
+    assert found_in(texts, NameTable.of([list_of("Smith", "O'Brien", "José")])) == wanted

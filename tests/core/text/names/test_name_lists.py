@@ -50,23 +50,19 @@ def test_what_is_shown_is_where_it_comes_from_its_size_and_a_keyed_digest() -> N
     assert rows == {"column": "customer"}
     assert kept["entries"] == 1
     assert first["digest"] != kept["digest"]
-    assert made.table is not None
     assert (made.table.uses, made.columns) == (("mask", "keep"), (("customer", "mask"),))
     assert "Zorblax" not in str(shown)
 
 
 def test_pseudonyms_are_bound_to_the_version_of_the_public_lists() -> None:
-    named = [
-        ListSource(**where, kind="person", replace="pseudonym") for where in ({"file": "/b"}, {"column": "c"})
-    ]
-    sources = ListSources(mask=(FILE, *named, TABLE))
+    named = {"kind": "person", "replace": "pseudonym"}
+    sources = ListSources(mask=(FILE, ListSource(file="/b", **named), ListSource(column="c", **named), TABLE))
     lists = [list_of("Zorblax"), list_of("Ada Lovelace"), None, list_of("Oslo")]
     made = NameLists.of(sources, lists, *KNOWN)
     first, second, third, fourth = made.shown(KEY, "r")["mask"]  # type: ignore[misc]
     assert "version" not in first.keys() | fourth.keys()
-    assert (second["version"], second["kind"], second["replace"]) == (VERSION, "person", "pseudonym")
-    assert third == {"column": "c", "kind": "person", "replace": "pseudonym", "version": VERSION}
-    assert made.table is not None
+    assert second.items() >= {**named, "version": VERSION}.items()
+    assert third == {"column": "c", **named, "version": VERSION}
     assert made.table.uses == ("mask", "person", "mask")
     assert made.columns == (("c", "person"),)
     assert digest("Ada Lovelace") == digest("ada lovelace")
@@ -88,7 +84,6 @@ def test_lists_of_files_are_read_for_a_preview_and_the_others_named(tmp_path: Pa
     sources = ListSources(mask=(TABLE, ListSource(file=str(tmp_path / "a.txt"))), keep=(ROWS,))
     made, left = NameLists.of_files(sources, *KNOWN)
     assert left == ("policy.mask[0]", "policy.keep[0]")
-    assert made.matcher is not None
     assert made.matcher.find(pa.array(["Dr. Lovelace met zorblax"])).starts.tolist() == [4, 17]
     none, left = NameLists.of_files(ListSources(keep=(ROWS,)), *KNOWN)
     assert (none.matcher, left) == (None, ("policy.keep[0]",))
@@ -99,13 +94,14 @@ def test_lists_of_files_are_read_for_a_preview_and_the_others_named(tmp_path: Pa
 def test_a_list_of_stop_words_is_refused_by_its_share() -> None:
     stop_words = [word for word in Policy().kept_words() if word.isalpha() and len(word) > 2]
     vocabulary = Lexicon.default().vocabulary
-    most = [*stop_words[:30], *(f"Zorblax{chr(97 + i)}" for i in range(20))]
+    made_up = [f"Zorblax{chr(97 + i)}" for i in range(26)]
+    most = [*stop_words[:30], *made_up[:20]]
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: \d\d% of its 50 entries are stop words"):
         of(*most, known=(vocabulary, stop_words))
     of(*most, known=(vocabulary, Policy(stop_words="draw").kept_words()))
     # Too few to tell; they are names, too.
     of("Will", "May", "Zorblax", known=(vocabulary, stop_words))
-    of(*stop_words[:10], *(f"Zorblax{chr(97 + i)}" for i in range(26)), known=(vocabulary, stop_words))
+    of(*stop_words[:10], *made_up, known=(vocabulary, stop_words))
 
 
 def test_a_list_of_the_lexicon_is_refused_by_its_share() -> None:
@@ -128,16 +124,14 @@ def test_a_list_of_the_lexicon_is_refused_by_its_share() -> None:
 )
 def test_the_share_is_named_before_an_entry(entries: Sequence[str], said: str) -> None:
     """Both hold single letters, and as a whole are no lists of names."""
-    lists = [list_of("Ada Lovelace"), list_of(*entries)]
-    sources = ListSources(mask=(FILE, FILE))
     with pytest.raises(DataError, match=said):
-        NameLists.of(sources, lists, *KNOWN)
+        NameLists.of(ListSources(mask=(FILE, FILE)), [list_of("Ada Lovelace"), list_of(*entries)], *KNOWN)
 
 
 def test_too_many_lists() -> None:
-    sources = ListSources(mask=(FILE,) * (MOST_LISTS + 1))
-    with pytest.raises(SettingsError, match=f"policy.mask: {MOST_LISTS + 1} lists"):
-        NameLists.of(sources, [list_of("Zorblax")] * (MOST_LISTS + 1), *KNOWN)
+    count = MOST_LISTS + 1
+    with pytest.raises(SettingsError, match=f"policy.mask: {count} lists"):
+        NameLists.of(ListSources(mask=(FILE,) * count), [list_of("Zorblax")] * count, *KNOWN)
 
 
 def entries(one: WordList) -> list[str]:
@@ -182,9 +176,8 @@ def test_a_column_holds_an_entry_a_row() -> None:
 def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     file = tmp_path / "names.txt"
     file.write_bytes(content)
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=said) as raised:
         WordList.read("list", str(file))
-    assert said in str(raised.value)
     assert "secr" not in str(raised.value)
 
 
@@ -201,18 +194,13 @@ def test_too_large_and_missing_files_are_refused(tmp_path: Path, monkeypatch: py
         WordList.read("list", str(file))
 
 
-def test_a_file_of_too_many_lines_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_too_many_lines_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: Any) -> None:
     """What is allocated does not grow with the file: a line of two bytes made eleven of a hundred."""
-    file = tmp_path / "names.txt"
+    file, said = tmp_path / "names.txt", r"list: 1,000,000 entries are too many\. Choose at most 999,999"
     file.write_bytes(b"a\n\n" * 1_000_000)
     monkeypatch.setattr(name_table, "MOST_ENTRIES", 999_999)
     monkeypatch.setattr(name_table, "BLOCK", 1 << 14)
-    with (
-        peak_below(1 << 20),
-        pytest.raises(DataError, match=r"list: 1,000,000 entries are too many\. Choose at most 999,999"),
-    ):
+    with peak_below(1 << 20), pytest.raises(DataError, match=said):
         WordList.read("list", str(file))  # the file has three million bytes
     # Reading takes a few bytes for each of the file.
     monkeypatch.undo()
@@ -222,9 +210,7 @@ def test_a_file_of_too_many_lines_is_refused_before_it_is_read(
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
-def test_lines_are_counted_wherever_blocks_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_lines_are_counted_wherever_blocks_end(tmp_path: Path, monkeypatch: Any, block: int) -> None:
     chance, file = random.Random(block), tmp_path / "names.txt"
     monkeypatch.setattr(name_table, "BLOCK", block)
     for _ in range(200):
