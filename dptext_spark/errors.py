@@ -86,8 +86,9 @@ def did_you_mean(given: object, valid: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest of `valid`, or an empty string."""
     if len(str(given)) > LONGEST:
         return ""
-    close = difflib.get_close_matches(str(given), list(valid), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    names = {str(name).lower(): name for name in valid}
+    close = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.6)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def either(choices: Iterable[object]) -> str:

@@ -159,6 +159,8 @@ for command in (
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")
+for registered in (*app.registered_commands, *lexicon_app.registered_commands):
+    registered.epilog = "Every command also takes --debug, --full and --json: `dptext --help`."
 
 
 def _version(wanted: bool) -> None:

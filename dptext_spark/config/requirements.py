@@ -302,8 +302,9 @@ def named_requirement(
             return name
         if re.fullmatch(r"\w+", name) is None:
             return None
+        listed = "docs/reference/metrics lists all." if len(names) > 9 else f"Choose {either(names)}."
         raise SettingsError(
-            f"{field}: {name!r} is not a figure of {whose}. Choose {either(names)}.{did_you_mean(name, names)}"
+            f"{field}: {name!r} is not a figure of {whose}.{did_you_mean(name, names)} {listed}"
         )
 
     requirement = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)

@@ -25,6 +25,7 @@ from dptext_spark.model.table_checks import FORMATS, check_cases, json_object, o
 from dptext_spark.model.table_schema import of_arrow
 
 FIELD = "table"
+ENCODING = "--encoding of `dptext start`, or input.options.encoding of the settings"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
 MOST_HEADERS = 1_000  # files whose first lines are compared
 LARGE_FILE = 10**9  # bytes of a CSV file that is worth reading in parts
@@ -212,8 +213,8 @@ def sample_of_texts(
     odd = next((beginning.name for beginning in texts if "\0" in beginning.text), None)
     if odd is not None:
         raise DataError(
-            f"{FIELD}: {odd!r} has zero bytes, so that it is not text in this encoding. Choose a text file, or set "
-            "--encoding."
+            f"{FIELD}: {odd!r} has zero bytes, so that it is not text in this encoding. Choose a text file, or name "
+            f"its encoding: {ENCODING}."
         )
     each = -(-SAMPLE_ROWS // max(len(texts), 1))
     if format == "json":
@@ -323,8 +324,8 @@ def _csv(
     header = given.header
     if header is None and sum(map(len, tables)) == 1:
         raise DataError(
-            f"{FIELD}: {place!r} has a single line, and it may name the columns. Choose a table with rows, or set "
-            "--no-header if that line is a row."
+            f"{FIELD}: {place!r} has a single line, and it may name the columns. Choose a table with rows, or say "
+            "that this line is a row: --no-header of `dptext start`, or input.options.header of the settings."
         )
     if header is None:
         header = _names_columns(beginning)
@@ -350,8 +351,8 @@ def _csv(
     count = sum(map(len, bodies))
     if 2 * odd > count:
         raise DataError(
-            f"{FIELD}: {odd:,} of {count:,} lines have another number of fields than the first ({len(names)}). Set "
-            "--separator."
+            f"{FIELD}: {odd:,} of {count:,} lines have another number of fields than the first ({len(names)}). Name "
+            "their separator: --separator of `dptext start`, or input.options.sep of the settings."
         )
     fitting = [[row for row in rows if len(row) == len(names)][:each] for rows in bodies]
     parts = []

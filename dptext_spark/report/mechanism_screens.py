@@ -68,7 +68,7 @@ def overview() -> Screen:
     return Screen(
         f"{len(mechanisms)} mechanisms, and what each guarantees",
         [(each["name"], each["guarantee"]) for each in mechanisms],
-        next="dptext mechanisms NAME",
+        next="dptext mechanisms NAME for one of them, dptext mechanisms --full for all",
         more=[(each["name"], rows(each)) for each in mechanisms],
     )
 

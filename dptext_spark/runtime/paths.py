@@ -184,7 +184,7 @@ def job_file(name: str) -> Path:
     """
     jobs = jobs_by_name()
     if name not in jobs:
-        raise unknown("name", name, jobs)
+        raise unknown("name", name, [*jobs, "conf"])
     return jobs[name]
 
 

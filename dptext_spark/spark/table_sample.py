@@ -26,12 +26,13 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.config.locations import TABLE, has_scheme, holds_credentials
 from dptext_spark.config.sections import Input
-from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
+from dptext_spark.errors import DataError, NoRowsError, SettingsError, either, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.first_look import THROWN_AWAY, draw_rows
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.table_checks import FORMATS, check_file_names
 from dptext_spark.model.table_files import (
+    ENCODING,
     ENDINGS,
     FIELD,
     MOST_BYTES,
@@ -270,7 +271,7 @@ def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginnin
     text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
     if "\ufffd" in text:
         raise DataError(
-            f"{FIELD}: {posixpath.basename(file)!r} is not {name}. Use --encoding, such as ISO-8859-1."
+            f"{FIELD}: {posixpath.basename(file)!r} is not {name}. Name another encoding: {ENCODING}, such as ISO-8859-1."
         )
     is_all = len(lines) < LINES and len(text) <= MOST_BYTES
     text = text[:MOST_BYTES]
@@ -364,7 +365,7 @@ def preview(
     for name in columns:
         if names.count(name) != 1 or list(columns).count(name) != 1:
             raise DataError(
-                f"columns: {name!r} is not exactly once in the table. Choose of: {', '.join(map(str, names))}."
+                f"columns: {name!r} is not exactly once in the table. Choose {either(names) or 'a table with columns'}."
             )
     texts = {name: _text(name, values) for name, values in _first(df, list(columns), rows).items()}
     after = draw_rows(model, texts)
