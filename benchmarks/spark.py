@@ -124,7 +124,7 @@ def run_job(
     from dptext_spark.spark.runner import run
 
     output = folder / "sanitized"
-    settings |= {"columns": ["body"], "row_key": "id", "run": {"batch_rows": BATCH_ROWS}}
+    settings |= {"columns": ["body"], "row_key": "id"}
     settings |= {
         "input": {"path": str(folder / "input")},
         "output": {"path": str(output), "other_columns": "keep"},

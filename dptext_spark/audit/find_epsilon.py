@@ -127,8 +127,8 @@ def calibrate(
     )
     if calibration.epsilon is None:
         raise SettingsError(_none(calibration, lexicons[0], low, high))
-    spec = config.spec()
-    settings = {"mechanism": spec["mechanism"] | {"epsilon": calibration.epsilon}, "lexicon": spec["lexicon"]}
+    settings = {name: config.as_dict()[name] for name in ("mechanism", "lexicon")}
+    settings["mechanism"]["epsilon"] = calibration.epsilon
     return FoundEpsilon(calibration, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 

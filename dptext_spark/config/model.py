@@ -44,6 +44,7 @@ from dptext_spark.config.values import (
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance
+from dptext_spark.lexicon.lexicon import PACKAGED_VERSION
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.text.names.search import NO_SEARCH, ListSources
@@ -52,6 +53,7 @@ from dptext_spark.text.policy import Policy
 STREAMS = ("incremental", "streaming")
 HIDDEN = "(hidden)"  # in the place of a value that is not shown
 TRIGGER = "10 seconds"  # of streaming, where none is named
+AUDITED_ROWS = 1000  # about how many rows, in whole records, a run checks against its input
 
 
 def other_lexicon(then: int, now: int) -> str:
@@ -117,7 +119,7 @@ class ModelConfig(Section):
     def lexicon_version(self) -> int | None:
         """The version of the packaged lexicon; None where it is not used, or where an artifact alone defines the words."""
         by_artifact = self.run.artifact is not None and "lexicon" not in self.model_fields_set
-        return None if by_artifact else self.lexicon.version
+        return PACKAGED_VERSION if self.lexicon.is_packaged and not by_artifact else None
 
     def spec(self) -> dict[str, Any]:
         """Return the settings that an artifact is made from, JSON-able."""
@@ -129,6 +131,8 @@ class ModelConfig(Section):
             recipe["policy"].get("names") == NO_SEARCH
         ):  # a model without a search has one recipe, with a style and without
             of_runs.add("names")
+        if self.lexicon.is_packaged:
+            recipe["lexicon"]["version"] = self.lexicon_version
         return {
             **recipe,
             "policy": {name: value for name, value in recipe["policy"].items() if name not in of_runs},
@@ -144,9 +148,6 @@ class ModelConfig(Section):
         for name in ("prior", "exclude"):
             if getattr(self.lexicon, name) is None:
                 del values["lexicon"][name]
-        version = values["lexicon"].pop("version")
-        if version is not None:  # of other lexicons there is none to record
-            values["lexicon"]["version"] = self.lexicon_version
         values["mechanism"] = self.mechanism.as_dict()
         values["importance"] = None if self.importance is None else self.importance.as_dict()
         if self.budget is not None:  # unused settings leave no trace

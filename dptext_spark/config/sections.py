@@ -29,7 +29,7 @@ from dptext_spark.config.values import (
     without_nul,
 )
 from dptext_spark.errors import SettingsError
-from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
+from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import invalid, valid
 
@@ -60,7 +60,6 @@ Fingerprint = Annotated[
         "64 hexadecimal digits, as `prepare` prints them, or with + and 64 more, which vouch for its machine code"
     ),
 ]
-BatchRows = Annotated[Literal["auto"] | Positive, valid("auto, or an integer of 1 or more")]
 Partitions = Annotated[Literal["auto", "keep"] | Positive, valid("auto, keep, or an integer of 1 or more")]
 Interval = Annotated[
     Annotated[str, Field(pattern=r"^[1-9][0-9]* (second|minute|hour|day)s?$")] | None,
@@ -145,27 +144,11 @@ class LexiconSource(Embedding):
     more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
     # A UTF-8 file of words that are never drawn, one a line; for every lexicon.
     exclude: Place | None = None
-    # Version of the packaged lexicon; only this package's is valid.
-    version: Positive | None = None
 
     @property
     def is_packaged(self) -> bool:
         """True if at least one embedding is of the packaged lexicon."""
         return PACKAGED in (self.source, *(embedding.source for embedding in self.more))
-
-    @model_validator(mode="after")
-    def _is_the_version(self) -> LexiconSource:
-        if self.version is not None and not self.is_packaged:
-            raise problem(
-                f"lexicon.version: {self.version} is not valid without the packaged lexicon. Set it to null."
-            )
-        if self.version not in (None, PACKAGED_VERSION):
-            raise problem(
-                f"lexicon.version: {self.version} is not valid: this package has version {PACKAGED_VERSION} of its lexicon. "
-                f"Choose null or {PACKAGED_VERSION}."
-            )
-        object.__setattr__(self, "version", PACKAGED_VERSION if self.is_packaged else None)
-        return self
 
 
 class Output(Section):
@@ -175,8 +158,6 @@ class Output(Section):
     table: Table | None = None
     mode: Literal["error", "append", "overwrite"] = "error"
     other_columns: OtherColumns = "drop"  # the row key always goes along
-    overwrite_raw: bool = False
-    fresh_noise: Literal["refuse", "accept"] = "refuse"
     partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()
 
     @model_validator(mode="after")
@@ -270,7 +251,6 @@ class Run(Section):
     artifact_fingerprint: Fingerprint | None = None
     ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
-    batch_rows: BatchRows = "auto"
     partitions: Partitions = "auto"
     second_release: Literal["refuse", "accept"] = "refuse"
 
@@ -295,11 +275,10 @@ class Run(Section):
 
 
 class Audit(Section):
-    """Place of the audit tables, and number of scopes in the consistency audit (0: none)."""
+    """Places of the audit tables."""
 
     shareable: Folder | None = None
     restricted: Folder | None = None
-    consistency_scopes: Annotated[int, Field(ge=0)] = 1000
 
 
 def _of_one_line(value: str) -> str:
@@ -313,30 +292,22 @@ Day = Annotated[date | None, BeforeValidator(parse_day)]
 
 
 class Approval(Section):
-    """Approval of a release: purpose of the table, owner, approver and end. It changes nothing in a run.
+    """Approval of a release: purpose of the table, owner and end. It changes nothing in a run.
 
     It is no part of a model, of a run's binding settings or of the account: a report takes it from its own settings.
     """
 
     purpose: Said | None = None
     owner: Said | None = None
-    approver: Said | None = None
-    date: Day = None
     expires: Day = None
 
     @model_validator(mode="after")
     def _is_in_force(self) -> Approval:
         today = datetime.now(timezone.utc).date()
-        if self.expires is None:
-            return self
-        if self.expires < today:
+        if self.expires is not None and self.expires < today:
             raise problem(
                 f"approval.expires: {self.expires} is in the past: today is {today} (UTC), and the approval has expired. "
                 "Choose a later day, or null."
-            )
-        if self.date is not None and self.date > self.expires:
-            raise problem(
-                f"approval.date: {self.date} is after approval.expires {self.expires}. Choose that day or an earlier one."
             )
         return self
 

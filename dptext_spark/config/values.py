@@ -78,6 +78,13 @@ _EXAMPLES = {
 _NO_PLACE = "no_place"
 # Settings that left, by their paths, with their replacements.
 _LEFT = {
+    "approval.approver": "write the name beside the signature on the report",
+    "approval.date": "write the day beside the signature on the report",
+    "audit.consistency_scopes": "remove it: a run audits a sample of about 1,000 rows",
+    "lexicon.version": "set run.artifact_fingerprint, which names the model that you expect",
+    "output.fresh_noise": "set run.second_release to accept",
+    "output.overwrite_raw": "choose a new place, or a table that never held a row",
+    "run.batch_rows": "set spark.sql.execution.arrow.maxRecordsPerBatch of Spark, which bounds the batches of a run",
     "policy.segment": "put spaces between the words of such texts before the run",
     "ledger.limit_record": "set budget.record, the limit of a record in one run, and ledger.limit",
 }

@@ -523,8 +523,3 @@ def across_runs(facts: RunFacts) -> Iterator[str]:
         )
     else:
         yield "The target's history holds this release only."
-    if facts.config.output.overwrite_raw:
-        yield (
-            "The target may have held raw text before (output.overwrite_raw). That text stays readable in old versions, and in "
-            "the statistics of the transaction log even after VACUUM."
-        )

@@ -69,6 +69,15 @@ def only_created(commits: Iterable[Commit]) -> bool:
     return all(f'"{CREATED}"' in (commit.parameters.get("properties") or "") for commit in commits)
 
 
+# Operations that change a Delta table and write no row.
+_WITHOUT_ROWS = ("CREATE TABLE", "ADD COLUMNS", "CHANGE COLUMN", "ADD CONSTRAINT", "SET TBLPROPERTIES")
+
+
+def never_written(commits: Sequence[Commit]) -> bool:
+    """Check whether a table never held a row: its whole history is there, and no commit of it wrote any."""
+    return commits[-1].version == 0 and all(commit.operation in _WITHOUT_ROWS for commit in commits)
+
+
 # Delta takes these in a name only where files know a column by another one (delta.columnMapping.mode: name).
 UNUSUAL = frozenset(" ,;{}()\n\t=")
 
@@ -135,30 +144,30 @@ def check_releases(config: RunConfig, target: str, commits: Sequence[Commit], *,
     if only_created(commits):
         return False
     ours = our_commits(commits)
-    mode, output = config.output.mode, config.output
+    mode, accepted = config.output.mode, config.run.second_release == "accept"
     if config.run.id and config.run.id in ours:
         return False
     if mode == "error":
         raise RunError(
             f"output: {target!r} exists. Choose output.mode append or overwrite, or another place."
         )
-    if not ours and not output.overwrite_raw:
+    if not ours and not never_written(commits):
         raise SettingsError(
             f"output.mode: no run of dptext wrote {target!r}. It may hold raw text, and raw text stays readable in its "
-            "history. Choose another place, or accept that by output.overwrite_raw=true."
+            "history. Choose another place, or a table that never held a row."
         )
-    if ours and not persistent and output.fresh_noise != "accept":
+    if ours and not persistent and not accepted:
         raise SettingsError(
             f"output.mode: {target!r} has {len(ours)} release(s) of earlier runs. With a key of this run only, {mode} adds "
-            "independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
+            "independent draws, and ε adds up. Use a persistent key (key.file), or run.second_release=accept."
         )
     # A stream says so of its checkpoint.
     then = ENGINE_VERSION if config.is_stream or not ours else engine_of_commit(next(iter(ours.values())))
-    if then != ENGINE_VERSION and output.fresh_noise != "accept":
+    if then != ENGINE_VERSION and not accepted:
         raise SettingsError(
             f"output.mode: {target!r} has {len(ours)} release(s) of earlier runs, the newest with another "
             f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Choose another output, or "
-            "output.fresh_noise=accept."
+            "run.second_release=accept."
         )
     return True
 

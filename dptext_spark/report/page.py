@@ -31,10 +31,7 @@ _WHY = {
 
 _GLOSSARY = (
     ("annex", "the pages after the first two, with the figures behind them"),
-    (
-        "approval",
-        "purpose, owner, approver, date and expiry in the settings; it changes nothing in the table",
-    ),
+    ("approval", "purpose, owner and expiry in the settings; it changes nothing in the table"),
     ("attack", "a guess at the original words from the released table"),
     (
         "certificate",

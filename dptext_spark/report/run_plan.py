@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dptext_spark.config.file import dumped
-from dptext_spark.config.model import TRIGGER, RunConfig
+from dptext_spark.config.model import AUDITED_ROWS, TRIGGER, RunConfig
 from dptext_spark.config.requirements import is_audited
 from dptext_spark.config.sections import ledger_on_disk, read_key
 from dptext_spark.disclosure.disclosure import disclosure
@@ -261,9 +261,9 @@ def _steps(config: RunConfig) -> list[str]:
     steps.append(
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )
-    if config.consistency != "token" and config.audit.consistency_scopes:
+    if config.consistency != "token":
         whole = " (whole records)" if config.consistency == "record" else ""
-        scopes = f"about {config.audit.consistency_scopes:,} rows{whole}"
+        scopes = f"about {AUDITED_ROWS:,} rows{whole}"
         joined = "" if config.row_key else "; not possible without a row_key"
         steps.append(f"check on {scopes} that equal words have equal replacements{joined}")
     steps.append("compare the counts with the commit, and write the account")
@@ -322,9 +322,7 @@ def _rows(facts: RunFacts, checked: DryRunResult | None) -> Iterator[tuple[str, 
             "in clear",
             listed(along, "no other column") + "; also the form of the text: lengths, gaps, punctuation",
         )
-    approver = config.approval.approver
-    required = "; ".join(map(str, config.require))
-    yield "required", f"to be signed by {approver}: {required}" if required and approver else required
+    yield "required", "; ".join(map(str, config.require))
 
 
 def _undecided(config: RunConfig) -> str:

@@ -40,7 +40,7 @@ from dptext_spark.spark.nested_columns import paths_of, quoted
 from dptext_spark.spark.runner import of_account
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.spark_errors import reported
-from dptext_spark.spark.tables import Target, opened, read_input
+from dptext_spark.spark.tables import Target, opened, opened_if_there, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -296,6 +296,10 @@ def _record_of(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
         row = runs.find(spark, folder, runs.checked(run_id))
     if row is not None:
         return row
+    if opened_if_there(spark, folder) is None:
+        raise SettingsError(
+            f"report: there is no table {folder!r}. Give the settings of the run, or the folder <target>_audit."
+        )
     listed = [f"{record.run_id} ({record.status})" for record in runs.newest(spark, folder, NEWEST)]
     what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
     newest = f"the newest are {', '.join(listed)}" if listed else "the table of runs is empty"
@@ -309,6 +313,7 @@ def _model(record: RunRecord, account: Account, say: Progress) -> Model | str:
     made_from = record.settings.values
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
     sections["importance"] = made_from.get("importance")
+    sections["lexicon"] = {name: value for name, value in sections["lexicon"].items() if name != "version"}
     artifact = account.config.run.artifact if account.config is not None else None
     named = () if account.config is None else account.config.policy.providers
     if (

@@ -377,7 +377,9 @@ def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
     """Wrap the written bytes as an Arrow array with the NULLs of `texts`."""
     wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     if size > 2**31 - 1 and not wide:
-        raise DataError("batch: the sanitized text exceeds 2 GiB. Use smaller batches (run.batch_rows).")
+        raise DataError(
+            "batch: the sanitized text exceeds 2 GiB. Use smaller batches (maxRecordsPerBatch of Spark)."
+        )
     mask = None
     if texts.null_count:
         mask = pa.py_buffer(np.packbits(validity(texts), bitorder="little"))

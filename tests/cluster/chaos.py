@@ -25,7 +25,7 @@ Moment = Callable[[Job, Application, random.Random, float], None]
 # Token level; and record level, where one record has rows in several places, with the audit of consistency.
 LEVELS: dict[str, dict[str, Any]] = {
     "token": {},
-    "record": {"record_key": "customer", "consistency": "record", "audit": {"consistency_scopes": 500}},
+    "record": {"record_key": "customer", "consistency": "record"},
 }
 
 

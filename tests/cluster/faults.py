@@ -96,12 +96,13 @@ class Job:
         config = {
             **UNSTYLED, "input": {"path": str(self.base / "in.parquet"), "format": "parquet"}, "columns": ["body"],
             "output": {"path": str(self.target), "other_columns": "keep"}, "key": {"file": str(self.base / "key")},
-            "row_key": "id", "run": {"id": RUN, "batch_rows": BATCH}, **self.settings,
+            "row_key": "id", "run": {"id": RUN}, **self.settings,
         }  # fmt: skip
         file = self.base / f"{self.name}.yaml"
         file.write_text(json.dumps(config), encoding="utf-8")
         size = (self.base / "in.parquet").stat().st_size // TASKS + 2_000
         packing = {"spark.sql.files.maxPartitionBytes": str(size), "spark.sql.files.openCostInBytes": "0"}
+        packing["spark.sql.execution.arrow.maxRecordsPerBatch"] = str(BATCH)
         script = cluster.installed / "dptext_spark" / "jobs" / "privatize.py"
         name = f"{self.name}-{self.attempts}"
         return cluster.submit(script, str(file), conf={**packing, **(conf or {})}, name=name)

@@ -70,7 +70,7 @@ def make(name: str, constraint: str | None = None) -> dict[str, Any]:
     spark.sql(f"CREATE TABLE delta.`{folder}` (id STRING, value STRING) USING delta")
     if constraint:
         spark.sql(f"ALTER TABLE delta.`{folder}` ADD CONSTRAINT short CHECK ({constraint})")
-    return {"path": str(folder), "mode": "append", "overwrite_raw": True, "other_columns": "keep"}
+    return {"path": str(folder), "mode": "append", "other_columns": "keep"}
 
 
 def another_writer(folder: Path) -> None:
@@ -99,7 +99,7 @@ def change_a_row_before_the_audit(folder: Path) -> None:
 
 
 look_at_the_workers()
-go("good", row_key="id", record_key="id", consistency="record", audit={"consistency_scopes": 1_000_000})
+go("good", row_key="id", record_key="id", consistency="record")
 source = {"path": str(base / "in" / "delta")}
 spark.sparkContext.setLogLevel("WARN")  # what is done with a table before a run is its owner's
 spark.read.parquet(str(base / "in" / "good.parquet")).write.format("delta").save(source["path"])
@@ -114,7 +114,7 @@ os.environ["LEAK_TEST_KEY"] = base64.b64encode((base / "key").read_bytes()).deco
 go("environment", input=source, row_key="id", ledger=limited, key={"env": "LEAK_TEST_KEY"})
 go("limit", input=source, row_key="id", ledger=limited)
 change_a_row_before_the_audit(base / "out" / "broken")
-go("broken", input=source, row_key="id", consistency="dataset", audit={"consistency_scopes": 1_000_000})
+go("broken", input=source, row_key="id", consistency="dataset")
 go("unreadable")
 go("null_key", row_key="id")
 go("repeated_key", row_key="id")
@@ -123,7 +123,8 @@ go("constraint", output=make("constraint", "length(value) < 3"))
 target = make("conflict")
 writer = threading.Thread(target=another_writer, args=(Path(target["path"]),), daemon=True)
 writer.start()
-go("conflict", output=target, run={"batch_rows": 1})
+spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+go("conflict", output=target)
 (base / "restricted").mkdir()
 (base / "restricted" / "metrics").write_text("no table")
 go("account", audit={"restricted": str(base / "restricted"), "shareable": str(base / "shareable")})

@@ -101,7 +101,7 @@ def failing(folder: Path) -> Iterator[tuple[str, RunConfig]]:
 
     marked = {"path": str(folder / "marked")}
     yield "utf8", config("utf8", input=marked)
-    target = {"path": str(folder / "constrained"), "mode": "append", "overwrite_raw": True}
+    target = {"path": str(folder / "constrained"), "mode": "append"}
     yield "constraint", config("constraint", input={**marked, "where": {"id": {"lt": 3}}}, output=target)
 
 

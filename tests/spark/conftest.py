@@ -51,6 +51,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def small_batches(spark: SparkSession) -> None:
+    """Let each batch of a run hold two rows."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
+
+
+@pytest.fixture
 def spark(session: SparkSession) -> Iterator[SparkSession]:
     """The session, left without tables, views, cached frames and changed settings."""
     before = session.conf.getAll

@@ -41,7 +41,7 @@ def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
         "key": {"file": str(base / "key")},
         "output": {"path": str(own / "out"), "other_columns": "keep"},
         "audit": {
-            "consistency_scopes": 0, "shareable": str(own / "shareable"), "restricted": str(own / "restricted"),
+            "shareable": str(own / "shareable"), "restricted": str(own / "restricted"),
         },
         "run": {"id": RUN},
         "ledger": {"path": str(own / "ledger")},  # each history has its own

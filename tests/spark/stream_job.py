@@ -34,7 +34,6 @@ def settings(base: Path, out: str, **more: Any) -> dict[str, Any]:
         "lexicon": {"source": str(base / "lexicon")},
         "key": {"file": str(base / "key")},
         "output": {"path": str(base / out), "other_columns": "keep"},
-        "audit": {"consistency_scopes": 0},
         "run": {"id": "killed"},
         "stream": {"max_files": FILES, "starting_version": 0},
         **more,

@@ -143,7 +143,7 @@ def settings_of(place: Path, case: Case, out: Path) -> RunConfig:
         {
             "input": {"path": str(place), "format": case.format, "options": {"encoding": case.encoding} if case.encoding else {}},
             "columns": list(case.columns), "row_key": "id",
-            "output": {"path": str(out)}, "audit": {"consistency_scopes": 0},
+            "output": {"path": str(out)},
         }
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ def agree(spark, folder: Path, case: Case) -> dict[str, tuple[int | str, str]]:
     found = {"start": ended(lambda: started(place, file, case))}
     config = settings_of(place, case, folder / "out")
     if file.exists():
-        by_start = load_config(file, [f"output.path={folder / 'out'}", "audit.consistency_scopes=0"])
+        by_start = load_config(file, [f"output.path={folder / 'out'}"])
         assert (by_start.columns, by_start.row_key) == (config.columns, config.row_key)
         config = by_start
     found["dry run"] = ended(lambda: dry_run(config, lambda _: None))

@@ -59,7 +59,7 @@ def house(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
             },
             "output": {"path": str(folder / name), "other_columns": "keep"}, "ledger": {"limit": 10.0},
             "audit": {
-                "consistency_scopes": 0, "shareable": str(audit / "shareable"), "restricted": str(audit / "restricted"),
+                "shareable": str(audit / "shareable"), "restricted": str(audit / "restricted"),
             },
             "run": {"id": f"run{number}"},
         }  # fmt: skip

@@ -10,11 +10,13 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.spark.job import writing
 from dptext_spark.spark.runner import run
 from tests.frozen.tickets import kept_tickets
 
@@ -53,14 +55,15 @@ def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
         "key": {"file": str(folder / "key")},
         "output": {"path": str(folder / "out"), "other_columns": "keep"},
         "audit": {
-            "shareable": str(folder / "shareable"), "restricted": str(folder / "restricted"), "consistency_scopes": 20,
+            "shareable": str(folder / "shareable"), "restricted": str(folder / "restricted"),
         },
         "ledger": {"path": str(folder / "ledger"), "limit": 9.0},
         "run": {"id": "frozen"},
     }  # fmt: skip
     (folder / "key").write_bytes(hashlib.sha256(b"frozen").digest())
     (folder / "key").chmod(0o600)
-    facts = run(parse_config(settings), spark).facts
+    with patch.object(writing, "AUDITED_ROWS", 20):
+        facts = run(parse_config(settings), spark).facts
     row, *_ = spark.read.format("delta").load(str(folder / "shareable" / "runs")).collect()
     metrics = spark.read.format("delta").load(str(folder / "restricted" / "metrics")).collect()
     entries = spark.read.format("delta").load(str(folder / "ledger")).collect()

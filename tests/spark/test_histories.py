@@ -265,7 +265,7 @@ class Histories(StateMachine):
         config = parse_config({
             "input": {"path": INPUT}, "columns": ["body"], "row_key": "id", "consistency": asked.level,
             "output": {"path": OUT, "other_columns": "keep", "mode": asked.mode}, "key": {"file": "/nowhere"},
-            "audit": {"consistency_scopes": 0, "shareable": AUDIT, "restricted": PRIVATE},
+            "audit": {"shareable": AUDIT, "restricted": PRIVATE},
             "ledger": {"path": LEDGER, "limit": self.limit},
             "run": {"id": run_id, "second_release": "accept" if accept else "refuse"},
             "policy": {"allow_unknown": True},  # a table in memory has no texts to look at

@@ -132,6 +132,7 @@ RECORD, DELTA = 0.25, 1e-9  # of six words: budgets of which some are masked
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("small_batches")
 def test_a_run_states_the_budget_and_spends_it(spark, tmp_path: Path) -> None:
     words = beginning(Lexicon.default(), 6)
     words.save(tmp_path / "lexicon")
@@ -147,7 +148,7 @@ def test_a_run_states_the_budget_and_spends_it(spark, tmp_path: Path) -> None:
         "budget": {"record": RECORD, "delta": DELTA},
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "ledger": {"path": str(tmp_path / "ledger"), "limit": 100},
-        "run": {"id": "one", "batch_rows": 2},
+        "run": {"id": "one"},
     }
     config = parse_config(settings)
     model = prepare(config)[0]

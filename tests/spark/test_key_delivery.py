@@ -106,7 +106,7 @@ class TestTheJob:
     @pytest.mark.parametrize("mode", ["batch", "incremental"])
     def test_how_it_is_delivered_binds_nothing(self, spark, tmp_path, job, mode: str) -> None:
         """What was begun one way is the same run, or goes on as the same stream, the other way."""
-        more = {"mode": mode, "audit": {"consistency_scopes": 0}}
+        more = {"mode": mode}
         assert job("out", "closure", **more)["status"] == "succeeded"
         if mode == "batch":
             assert job("out", "executors", **more)["status"] == "unchanged"

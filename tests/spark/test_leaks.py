@@ -38,7 +38,8 @@ from dptext_spark.errors import DPTextError
 base, events = pathlib.Path(sys.argv[1]), sys.argv[2]
 spark = spark_session(master="local[2]", warehouse=base / "warehouse", settings={
     "spark.eventLog.enabled": "true", "spark.eventLog.dir": "file://" + events, "spark.eventLog.compress": "false",
-    "spark.local.dir": str(base / "local"), "spark.executorEnv.PYTHONPATH": sys.argv[3],
+    "spark.local.dir": str(base / "local"), "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.executorEnv.PYTHONPATH": sys.argv[3],
 })
 def go(name, form="text", **more):
     settings = {"input": {"path": str(base / "in" / name), "format": form}, "columns": ["value"],
@@ -47,7 +48,7 @@ def go(name, form="text", **more):
         print(name, run(parse_config({**settings, **more}), spark, progress=print).status)
     except DPTextError as error:
         print(name, type(error).__name__, error)
-go("good", run={"batch_rows": 1})
+go("good")
 for way, key in json.loads(sys.argv[4]).items():
     key = {name: str(base / "key") if value == "KEY" else value for name, value in key.items()}
     go(way, input={"path": str(base / "in" / "good"), "format": "text"}, consistency="dataset", key=key)
@@ -57,7 +58,7 @@ go("invalid")
 go("nulls", "parquet", row_key="id")
 spark.sql(f"CREATE TABLE delta.`{base}/out/checked` (value STRING) USING delta")
 spark.sql(f"ALTER TABLE delta.`{base}/out/checked` ADD CONSTRAINT short CHECK (length(value) < 3)")
-go("checked", output={"path": str(base / "out" / "checked"), "other_columns": "keep", "mode": "append", "overwrite_raw": True})
+go("checked", output={"path": str(base / "out" / "checked"), "other_columns": "keep", "mode": "append"})
 """
 
 

@@ -58,7 +58,6 @@ def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:
         "columns": ["body", "note"],
         "row_key": "id",
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
-        "audit": {"consistency_scopes": 0},
     }
     if "output" in changes:
         changes = changes | {"output": {"other_columns": "keep", **changes["output"]}}  # type: ignore[dict-item]
@@ -175,7 +174,7 @@ class TestWhatDoesNotAgree:
     @pytest.mark.long
     def test_a_planted_replacement_is_found(self, spark, source: str, tmp_path: Path, monkeypatch) -> None:
         config = _config(
-            source, tmp_path, consistency="record", record_key="customer", audit={"consistency_scopes": 1000},
+            source, tmp_path, consistency="record", record_key="customer",
             columns=["body"],
         )  # fmt: skip
         real = writing.audit
@@ -229,9 +228,9 @@ class TestWhatIsRefused:
         with pytest.raises(RunError, match=r"'old' has committed with another engine \(1 then, 2 now\)"):
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
         out = {"path": str(tmp_path / "out"), "mode": "append"}
-        with pytest.raises(SettingsError, match=r"another engine \(1 then, 2 now\).*fresh_noise=accept"):
+        with pytest.raises(SettingsError, match=r"another engine \(1 then, 2 now\).*second_release=accept"):
             run(_config(source, tmp_path, output=out), spark, key=KEY)
-        run(_config(source, tmp_path, output=out | {"fresh_noise": "accept"}), spark, key=KEY)
+        run(_config(source, tmp_path, output=out, run={"second_release": "accept"}), spark, key=KEY)
         # Once accepted, the table's newest release is of this engine.
         assert run(_config(source, tmp_path, output=out), spark, key=KEY).facts["releases_in_history"] == 3
 
@@ -239,7 +238,7 @@ class TestWhatIsRefused:
         folder = str(tmp_path / "short")
         columns = "id BIGINT, customer STRING, body VARCHAR(50), note STRING, score DOUBLE"
         spark.sql(f"CREATE TABLE delta.`{folder}` ({columns}) USING delta")
-        output = {"path": folder, "mode": "append", "overwrite_raw": True}
+        output = {"path": folder, "mode": "append"}
         with pytest.raises(DataError, match=r"'body' of the target is varchar\(50\)"):
             run(_config(source, tmp_path, output=output), spark, key=KEY)
 

@@ -23,6 +23,7 @@ from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 from tests.spark.test_names import KEY, TEXTS, drawn_here, give, read, rows_of_runs
 
+pytestmark = pytest.mark.usefixtures("small_batches")
 SCHEMA = "id long, body string, notes array<string>, customer string"
 Row = tuple[int, str | None, list[str | None] | None, str]
 ROWS: list[Row] = [
@@ -47,7 +48,7 @@ def settings(tmp_path: Path, spark: SparkSession) -> dict[str, Any]:
         "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
         "policy": {"names": PSEUDONYMS},
         "output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]},
-        "run": {"id": "one", "batch_rows": 2},
+        "run": {"id": "one"},
     }
 
 

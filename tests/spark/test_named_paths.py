@@ -52,7 +52,7 @@ def config_of(path: str, format: str, target: Path, **changes: Any) -> RunConfig
     settings = {
         "input": {"path": path, "format": format, "options": options}, "columns": ["value" if format == "text" else "body"],
         "row_key": None if format == "text" else "id",
-        "output": {"path": str(target)}, "audit": {"consistency_scopes": 0},
+        "output": {"path": str(target)},
     }  # fmt: skip
     return parse_config(settings | changes)
 
@@ -92,8 +92,8 @@ def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, na
     assert opened(spark, Target(path=str(target))).count() == 2
     assert (tmp_path / f"{name} ledger" / "_delta_log").is_dir()
     # A Delta table by that name, too, and a second release in the same target.
-    settings["run"] = {"id": "r2"}
-    again = {"output": {"path": str(target), "mode": "append", "fresh_noise": "accept"}, **settings}
+    settings["run"] = {"id": "r2", "second_release": "accept"}
+    again = {"output": {"path": str(target), "mode": "append"}, **settings}
     second = config_of(str(target), "delta", tmp_path / f"{name} again")
     assert dry_run(second, lambda _: None).columns == ("id", "body")
     assert run(second, spark, key=KEY).status == "succeeded"

@@ -52,6 +52,7 @@ ROWS: list[Row] = [
     (4, "", ["", "people"], "", [], ["people"]),
 ]  # fmt: skip
 TEXTS = ["body", "notes"]
+pytestmark = pytest.mark.usefixtures("small_batches")
 PERSONS, PLACES = ({"kind": kind, "replace": "pseudonym"} for kind in ("person", "location"))
 
 
@@ -75,7 +76,7 @@ def settings(tmp_path: Path, spark: SparkSession) -> Iterator[dict[str, Any]]:
             "keep": [{"table": "kept_words", "column": "word"}, {"column": "others"}],
         },
         "output": {"path": str(tmp_path / "out"), "other_columns": ["id"]},
-        "run": {"id": "one", "batch_rows": 2},
+        "run": {"id": "one"},
     }  # fmt: skip
     spark.catalog.dropTempView("kept_words")
 

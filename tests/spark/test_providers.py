@@ -28,6 +28,7 @@ from tests.core.names import beginning
 from tests.core.presidio import installed_model, people
 from tests.core.toy_providers import FAILS, WRONG_TEXT, plain, write, write_wrong
 
+pytestmark = pytest.mark.usefixtures("small_batches")
 KEY = RunKey.generate()
 SCHEMA = "id long, body string, notes array<string>, customer string"
 Row = tuple[int, str | None, list[str | None] | None, str]
@@ -70,7 +71,7 @@ def settings(tmp_path: Path, path: str, **more: Any) -> dict[str, Any]:
         "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
         "policy": {"providers": [path], **CLEAR},
         "output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]},
-        "run": {"id": "one", "batch_rows": 2},
+        "run": {"id": "one"},
         **more,
     }  # fmt: skip
 

@@ -235,7 +235,8 @@ class RunPlan:
     def shown_settings(self, run_id: str) -> ShownSettings:
         """Return the settings for a shareable row, without secrets or values that may differ between two starts."""
         # Job options, limits and the ledger's place may change before a run finishes.
-        shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
+        shown = {**self.config.as_dict(), "lexicon": self.config.spec()["lexicon"]}
+        shown |= dict.fromkeys(("run", "key", "ledger"))
         shown["policy"] = {name: value for name, value in shown["policy"].items() if name != ALLOW_UNKNOWN}
         source, options = self.config.input, shown["input"]["options"]
         # A plain digest of a value that is not shown could be guessed: it is bound by the key.
@@ -321,12 +322,11 @@ ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.executi
 
 
 def batch_rows(plan: RunPlan) -> int:
-    """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
-    setting = plan.config.run.batch_rows
-    if setting != "auto":
-        return int(setting)
+    """Return the rows of a batch: as many as make `BATCH_BYTES`, and at most the session's own setting."""
+    named = int(plan.spark.conf.getAll.get(ROWS, 0))  # 0 and less are no bound
+    most = min(named, BATCH_ROWS) if named > 0 else BATCH_ROWS
     average, largest = plan.sizes.average, plan.sizes.largest
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
+    return max(1, min(most, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
 
 
 @contextmanager
@@ -334,7 +334,7 @@ def batched(plan: RunPlan) -> Iterator[None]:
     """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
     conf = plan.spark.conf
     limits = {ROWS: str(batch_rows(plan)), BYTES: str(2 * BATCH_BYTES)}
-    before = {name: conf.get(name, None) for name in limits}
+    before = {name: conf.getAll.get(name) for name in limits}
     for name, value in limits.items():
         conf.set(name, value)
     try:

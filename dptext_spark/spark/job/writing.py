@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, Observation, Window, functions
 from pyspark.sql import types as T
 
+from dptext_spark.config.model import AUDITED_ROWS
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.record import RecordUnits
@@ -236,11 +237,8 @@ class Audit:
 def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     """Audit the committed version of a run."""
     config = plan.config
-    scopes = config.audit.consistency_scopes
     if config.consistency == "token":
         return Audit("At token level every occurrence has a draw of its own; there is nothing to audit.")
-    if not scopes:
-        return Audit("The audit of consistency was switched off (audit.consistency_scopes=0).")
     if not config.row_key:
         return Audit("Consistency was not audited: without a row_key, source and output cannot be joined.")
     say("auditing consistency")
@@ -260,7 +258,7 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     rows = source.count() if rows is None else rows
     if not rows:
         return Audit("Consistency was not audited: there are no rows.")
-    share = min(1.0, scopes / rows)
+    share = min(1.0, AUDITED_ROWS / rows)
     sampled = pair_tables.sample_of(source, plan.key, share)
     if share < 1.0:
         # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.

@@ -157,7 +157,6 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
         ({"output": {"path": "file:/data/x/../in"}}, "is the input"),
         ({"output": {"path": "/data/in/out"}}, "overlap"),
         ({"output": {"path": "/data"}}, "overlap"),
-        ({"output": {"path": "/b", "overwrite_raw": "yes"}}, "output.overwrite_raw: 'yes' is not valid. Choose true or false."),
         ({"output": {"path": "/b", "other_columns": 5}}, "output.other_columns: 5 is not valid. Choose keep, drop, or a list"),
         ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] is not valid"),
         ({"output": {"path": "/b", "other_columns": ["body"]}}, "'body' is already in the output"),
@@ -167,11 +166,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
         ({"key": {"env": "A", "file": "/k"}}, "key: file and env are set. Choose one of file, env and secret."),
         ({"key": {"secret": {"scope": "s"}}}, "key.secret.name: not set"),
         ({"run": {"id": "a b"}}, "run.id: 'a b' is not valid. Choose 1 to 128 letters"),
-        ({"run": {"batch_rows": 0}}, "run.batch_rows: 0 is not valid. Choose auto, or an integer of 1 or more."),
-        ({"run": {"batch_rows": True}}, "run.batch_rows: True is not valid"),
-        ({"audit": {"consistency_scopes": -1}}, "audit.consistency_scopes: -1 is not valid. Choose an integer of 0 or more."),
-        ({"audit": {"consistency_scopes": 1.5}}, "audit.consistency_scopes: 1.5 is not valid. Choose an integer."),
-        ({"audit": {"consistency_scopes": True}}, "audit.consistency_scopes: True is not valid. Choose an integer."),
+        ({"stream": {"max_files": True}}, "stream.max_files: True is not valid. Choose an integer."),
         ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "overlap"),
         ({"audit": {"restricted": "/data/out/r"}}, "audit.restricted: '/data/out/r' and output.path"),
         *(
@@ -192,8 +187,6 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
                 ("/data/out_audit/shareable/runs/x", "audit.shareable"),
             )
         ),
-        ({"lexicon": {"version": 1}}, "lexicon.version: 1 is not valid: this package has version 4 of its lexicon. Choose null"),
-        ({"lexicon": {"source": "/v.txt", "version": 2}}, "lexicon.version: 2 is not valid without the packaged lexicon"),
         ({"lexicon": {"limit": 10}}, "lexicon: limit limits a file"),
         ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 is not valid. Choose an integer of 2 or more."),
         ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True is not valid. Choose an integer."),
@@ -218,7 +211,6 @@ def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str)
     [
         ("input", "format", "cvs", "delta, parquet, csv, tsv, json or text. Did you mean 'csv'?"),
         ("output", "mode", "replace", "error, append or overwrite"),
-        ("output", "fresh_noise", "yes", "refuse or accept"),
         ("run", "ship", "broadcasts", "artifact, path or broadcast"),
         ("run", "udf", "numpy", "auto, arrow or pandas"),
         ("run", "second_release", True, "refuse or accept"),

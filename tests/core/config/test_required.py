@@ -39,7 +39,7 @@ def days(number: int) -> str:
 def test_they_are_read() -> None:
     config = accepted(
         require=["names_kept <= 0.02", "ledger_epsilon<20"],
-        approval={"purpose": "Search", "approver": "DPO", "date": days(-1), "expires": days(0)},
+        approval={"purpose": "Search", "owner": "DPO", "expires": days(0)},
     )
     assert [str(one) for one in config.require] == ["names_kept <= 0.02", "ledger_epsilon < 20"]
     assert config.approval.purpose == "Search"
@@ -70,12 +70,11 @@ def test_they_are_no_part_of_what_a_run_is() -> None:
         ({"require": ["record_epsilon <= 3"], "consistency": "dataset"}, "not defined at level dataset"),
         ({"require": ["bayes_success <= 0.3"], "importance": {"percent": 30, "provider": "random"}}, "not measured with"),
         ({"approval": {"expires": days(-1)}}, f"approval.expires: {days(-1)} is in the past"),
-        ({"approval": {"date": days(8), "expires": days(7)}}, f"approval.date: {days(8)} is after approval.expires"),
         ({"approval": {"expires": "2027-02-30"}}, "approval.expires: '2027-02-30' is not valid"),
-        ({"approval": {"date": 20270101}}, "approval.date: 20270101 is not valid. Choose a day such as 2027-12-31."),
+        ({"approval": {"expires": 20270101}}, "approval.expires: 20270101 is not valid. Choose a day such as 2027-12-31."),
         ({"approval": {"owner": "two\nlines"}}, "approval.owner: 'two\\nlines' is not valid"),
         ({"approval": {"purpose": " "}}, "Choose a text of at most 300 characters, on one line."),
-        ({"approval": {"signed": "x"}}, "approval.signed: no such setting. Choose purpose, owner, approver, date or expires."),
+        ({"approval": {"signed": "x"}}, "approval.signed: no such setting. Choose purpose, owner or expires."),
     ],
 )  # fmt: skip
 def test_refusals(settings: dict[str, Any], said: str) -> None:

@@ -194,7 +194,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     **{f"identity {identity}": {"identity": identity} for identity in ("file_row", "ordinal:8", None)},
     "record key": {"record_key": "customer"},
     **{f"{releases} releases": {"releases_in_history": releases} for releases in (3, None)},
-    "overwrite_raw": {"output": {"path": "/out", "overwrite_raw": True}},
     "ledger": {"ledger": LEDGER},
     "ledger, limit passed": {"ledger": replace(LEDGER, warnings=("THE LIMIT WAS PASSED: why.",))},
     "importance": important(),
@@ -382,7 +381,6 @@ RELEASES: dict[str, list[Any]] = {
     ],
     "budget": [{"record": 50}, {"record": 51}, {"record": 50, "delta": 1e-5}],
     "output.other_columns": ["keep", ["city"]],
-    "output.overwrite_raw": [True],
     "key.file": ["/run.key"],
     "key.env": ["RUN_KEY"],
     "key.secret": [{"scope": "text", "name": "run-key"}],
@@ -395,11 +393,9 @@ SAME = {
     **dict.fromkeys(("input.path", "input.table", "input.format", "input.options"), "what is read"),
     **dict.fromkeys(("output.path", "output.table", "output.mode"), "where it is written"),
     "output.partition_by": "how rows lie in files, which is released anyway",
-    "output.fresh_noise": "what it allows is counted: the releases in the history",
-    "run.second_release": "what it allows is said where it happened: second_release of the facts",
+    "run.second_release": "what it allows is said by the facts: second_release, and the releases in the history",
     "lexicon.format": "how a file is read",
-    "lexicon.version": "no other than this package's can be asked for, and the statement names it",
-    **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf", "run.batch_rows"), "how the job runs"),
+    **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf"), "how the job runs"),
     "run.artifact_fingerprint": "which model is expected; another one is refused",
     "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
     **dict.fromkeys(("stream.checkpoint", "stream.trigger", "stream.max_files"), "how a stream reads"),
@@ -415,7 +411,7 @@ SAME = {
         ),
         "what is counted is said by the run's own statement",
     ),
-    **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),
+    **dict.fromkeys(("audit.shareable", "audit.restricted"), "the account's"),
 }
 # Another valid value of each parameter; of a name that several mechanisms have, one that all of them take.
 PARAMETERS: dict[str, Any] = {

@@ -353,7 +353,7 @@ def test_an_artifact_of_another_packaged_lexicon_is_refused(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match=r"^run.artifact: .* was made with version 1 of the packaged"):
         prepare(parse_model_config({"lexicon": {"source": "default"}, "run": run}))
     prepare(parse_model_config({"run": run}))  # the artifact alone says which words it has
-    assert parse_model_config({"run": run}).as_dict()["lexicon"]["version"] is None
+    assert parse_model_config({"run": run}).spec()["lexicon"]["version"] is None
 
 
 def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_path: Path) -> None:

@@ -184,14 +184,13 @@ def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins
 
 
 def test_what_the_settings_say_stands_there_escaped_and_the_example_is_public(facts: ReportFacts) -> None:
-    named = {"purpose": "<b>purpose</b>", "owner": "<i>owner", "approver": '"><script>x'}
-    dates = {"date": "2026-01-02", "expires": "9999-01-02"}
+    named = {"purpose": "<b>purpose</b>", "owner": "<i>owner<script>x", "expires": "9999-01-02"}
     example = ("<u>before</u>", "<u>after</u>")
-    text = page(replace(facts, approval=Approval.model_validate({**named, **dates}), example=example))
+    text = page(replace(facts, approval=Approval.model_validate(named), example=example))
     for tag in ("<b>purpose", "<i>owner", "<script", "<u>"):
         assert tag not in text
         assert html.escape(tag) in text
-    assert all(date in text for date in dates.values())
+    assert named["expires"] in text
     assert facts.example is not None
     assert facts.example[0] == "Please send the parcel to my sister in London."
 

@@ -53,7 +53,6 @@ consistency: record
 mechanism: {{name: custext, epsilon: 1.0}}
 policy: {{names: none, identifiers: {{date: keep}}}}
 output: {{path: {target}, other_columns: keep}}
-audit: {{consistency_scopes: 0}}
 """
 
 

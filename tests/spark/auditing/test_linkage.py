@@ -50,7 +50,7 @@ class Written:
             {
                 "input": {"path": self.source}, "columns": ["body", "note"], "row_key": "id",
                 "mechanism": {"name": "custext", "epsilon": 2.0, "k": 8}, "consistency": "record",
-                "output": {"path": self.target, "other_columns": "keep"}, "audit": {"consistency_scopes": 0},
+                "output": {"path": self.target, "other_columns": "keep"},
             }
         )  # fmt: skip
         run(self.config, session, key=RunKey.insecure(5))

@@ -35,15 +35,17 @@ COLUMNS = {
 ALL = [*COLUMNS]
 
 
-def delta_table(folder: Path, columns: list[str], *, run: str | None = None, made: str | None = None) -> None:
-    """Write the log of an empty Delta table: one that runs of ours wrote (`run`), that one made (`made`), or of others."""
+def delta_table(
+    folder: Path, columns: list[str], run: str = "", made: str = "", by: str = "CREATE TABLE"
+) -> None:
+    """Write the log of an empty Delta table: one that runs of ours wrote (`run`), that one made (`made`), or of others (`by`)."""
     fields = [{"name": n, "type": COLUMNS[n][0], "nullable": True, "metadata": {}} for n in columns]
     info: dict[str, Any] = {
         "timestamp": 1_700_000_000_000,
-        "operation": "CREATE TABLE",
+        "operation": by,
         "operationParameters": {"properties": json.dumps({"dptext_created": made} if made else {})},
     }
-    if run is not None:
+    if run:
         info |= {"operation": "WRITE", "userMetadata": json.dumps({"dptext_run": run})}
     described = {
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, str(folder))),
@@ -81,7 +83,8 @@ def write_places(root: Path) -> None:
     (root / "empty").mkdir()
     (root / "taken").mkdir()
     (root / "taken" / "old.parquet").write_bytes((root / "numbers.parquet").read_bytes())
-    delta_table(root / "theirs", ALL)
+    delta_table(root / "theirs", ALL, by="WRITE")
+    delta_table(root / "created", ALL)
     delta_table(root / "ours", ALL, run="then")
     delta_table(root / "narrow", ["id", "body"], run="then")
     delta_table(root / "made", ["id", "body"], made="r1")
@@ -164,7 +167,7 @@ CASES: dict[str, Case] = {
     "raw text in the history": Case(_out("theirs", mode="append"), SettingsError,
                                     "It may hold raw text"),
     "fresh noise": Case(_out("ours", mode="append"), SettingsError, "has 1 release(s) of earlier runs. With a key of"),
-    "other columns": Case({**KEPT, **_out("narrow", mode="append", fresh_noise="accept")}, DataError,
+    "other columns": Case({**KEPT, **_out("narrow", mode="append"), "run": {"second_release": "accept"}}, DataError,
                           "output.mode: append needs the target's columns, but "),
     "below a file": Case(_out("in.csv/out"), SettingsError, "cannot be written, because "),
 }  # fmt: skip

@@ -68,7 +68,7 @@ def settings(spark: Any, tmp_path: Path) -> Callable[..., RunConfig]:
         return parse_config({
             "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
             "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
-            "audit": {"consistency_scopes": 10}, "run": {"id": "the-run"}, **more,
+            "run": {"id": "the-run"}, **more,
         })  # fmt: skip
 
     return made
@@ -132,7 +132,7 @@ def test_of_a_run_that_fails_and_of_the_next(spark, settings: Any, tmp_path: Pat
 def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
     audit = {"shareable": str(tmp_path / "shareable"), "restricted": str(tmp_path / "restricted")}
     output = {"table": "named", "other_columns": "keep"}
-    config = settings(output=output, audit={"consistency_scopes": 0, **audit})
+    config = settings(output=output, audit=audit)
     made = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
     watched = Watched(tmp_path, Path(made) / "named")
     assert ran(spark, config, watched) == "succeeded"

@@ -50,7 +50,6 @@ def config(base: Path, **changes: Any) -> RunConfig:
         "consistency": "record",
         "output": {"path": str(base / "out"), "other_columns": "keep"},
         "ledger": {"path": str(base / "ledger")},
-        "audit": {"consistency_scopes": 0},
     }
     for name, value in changes.items():
         settings[name] = {**settings[name], **value} if isinstance(settings.get(name), dict) else value

@@ -26,7 +26,7 @@ from dptext_spark.spark.tables import Target, read_input
 def config(source: dict[str, Any], out: Path, **changes: Any) -> RunConfig:
     return parse_config({
         "input": source, "columns": ["body"], "row_key": "id", "consistency": "record", "output": {"path": str(out)},
-        "audit": {"consistency_scopes": 0}, **changes,
+        **changes,
     })  # fmt: skip
 
 

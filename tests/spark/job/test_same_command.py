@@ -43,7 +43,7 @@ class Command:
         return parse_config({
             "input": {"path": str(self.source)}, "columns": ["body"], "row_key": "id", "consistency": "record",
             "output": {"path": str(self.base / "out"), "mode": mode}, "ledger": {"path": str(self.base / "ledger")},
-            "audit": {"consistency_scopes": 0}, "run": {"id": "same"},
+            "run": {"id": "same"},
         })  # fmt: skip
 
     def start(self, mode: str = "error") -> str:

@@ -140,7 +140,8 @@ def repeated(
     first: DataFrame,
 ) -> None:
     """Run again under the same key and id, into another place, of an input that is cut otherwise: the bytes are the same."""
-    other: dict[str, Any] = {"run": {"partitions": 3, "batch_rows": 5, "udf": "pandas"}}
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+    other: dict[str, Any] = {"run": {"partitions": 3, "udf": "pandas"}}
     stream = "stream" in entry.features
     if stream:
         for part in parts:

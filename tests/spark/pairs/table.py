@@ -180,7 +180,6 @@ def settings_of(entry: Row, folder: Path, own: Path, source: str = "in", out: st
         "mechanism": mechanism("custext", k=5),
         "output": {"path": str(own / out), "other_columns": ["customer", "size"]},
         "ledger": {"path": str(own / f"{source}_ledger")},
-        "audit": {"consistency_scopes": 5},
         "key": {"file": "KEY"},
         "run": {"id": "pairs"},
     }

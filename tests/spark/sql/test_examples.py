@@ -161,7 +161,7 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(spark, reviews, key, tmp_p
         **UNSTYLED, "input": {"table": "shop.reviews"}, "columns": ["body"], "row_key": "review_id", "consistency": "record",
         "lexicon": {"source": str(tmp_path / "lexicon")},
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "overwrite"},
-        "key": {"file": str(key)}, "ledger": {"path": str(tmp_path / "ledger")}, "audit": {"consistency_scopes": 0},
+        "key": {"file": str(key)}, "ledger": {"path": str(tmp_path / "ledger")},
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     places = {"/etc/dptext/reviews.yaml": f"{tmp_path}/reviews.yaml"}

@@ -63,7 +63,7 @@ def settings(house: Path, out: Path, level: str, **more: Any) -> dict[str, Any]:
         "input": {"path": str(house / "in")}, "columns": ["body"], "row_key": "id", "consistency": level,
         "lexicon": {"source": str(house / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0},
         "output": {"path": str(out), "other_columns": "keep"}, "run": {"id": "first"},
-        "audit": {"consistency_scopes": 0}, **more,
+        **more,
     }  # fmt: skip
 
 

@@ -65,7 +65,6 @@ def stream(spark, tmp_path: Path, lexicon: str) -> Callable[..., dict[str, Any]]
             "record_key": "customer",
             "lexicon": {"source": lexicon},
             "output": {"path": str(tmp_path / name), "other_columns": "keep"},
-            "audit": {"consistency_scopes": 0},
             **more,
         }
         return run(parse_config(settings), spark, key=key, progress=say).facts
@@ -87,7 +86,7 @@ class TestAGrowingSource:
     """What each micro-batch releases is judged by the table of tests/spark/pairs."""
 
     def test_only_what_was_added_is_read_and_records_keep_draws(self, spark, tmp_path, add, stream) -> None:
-        record = {"consistency": "record", "audit": {"consistency_scopes": 100}}
+        record = {"consistency": "record"}
         add(4, 5, 6, 7, 8)
         first = stream(**record)
         assert (first["rows"], first["batches"]["in_all"]) == (5, 1)

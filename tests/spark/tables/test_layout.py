@@ -34,7 +34,6 @@ def rows(spark) -> DataFrame:
 
 def config(**changes: Any) -> RunConfig:
     settings = {"columns": ["body"], "row_key": "id", "consistency": "record"}
-    settings["audit"] = {"consistency_scopes": 0}
     return parse_config(settings | changes)
 
 
@@ -121,7 +120,7 @@ class TestDeletionVectors:
         run(config(input={"path": source, "where": {"id": {"lt": 20}}}, output=output), spark, key=KEY)
         spark.sql(f"ALTER TABLE delta.`{target}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
         spark.sql(f"DELETE FROM delta.`{target}` WHERE id = 7")
-        more = {"output": output | {"mode": "append"}, "audit": {"consistency_scopes": 100}}
+        more = {"output": output | {"mode": "append"}}
         facts = run(config(input={"path": source, "where": {"id": {"ge": 20}}}, **more), spark, key=KEY).facts
         assert facts["rows"] == 20
         assert facts["consistency_audit"]["passed"] is True

@@ -13,21 +13,16 @@ from dptext_spark.spark.job.planned_run import (
     BYTES,
     ROWS,
     SAMPLE_ROWS,
+    TextSizes,
     batched,
     text_sizes,
 )
 from dptext_spark.spark.nested_columns import paths_of
 
 
-def of(df, given: object = "auto") -> SimpleNamespace:
-    run = SimpleNamespace(batch_rows=given)
-    paths = [] if df is None else paths_of(df.schema, ["body", "a note"])
-    sizes = None if df is None else text_sizes(df, paths)
-    return SimpleNamespace(config=SimpleNamespace(run=run), sizes=sizes)
-
-
-def rows_of(df, given: object = "auto") -> int:
-    return planned_run.batch_rows(of(df, given))  # type: ignore[arg-type]
+def rows_of(df) -> int:
+    sizes = text_sizes(df, paths_of(df.schema, ["body", "a note"]))
+    return planned_run.batch_rows(SimpleNamespace(spark=df.sparkSession, sizes=sizes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +73,18 @@ def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:
     assert rows_of(huge.where("false")) == BATCH_ROWS
 
 
+@pytest.mark.parametrize(("named", "expected"), [("3", 3), ("0", BATCH_ROWS), ("90000", BATCH_ROWS)])
+def test_a_smaller_setting_of_the_session_binds(spark, named: str, expected: int) -> None:
+    spark.conf.set(ROWS, named)
+    assert rows_of(spark.range(5).selectExpr("'the day' AS body", "'' AS `a note`")) == expected
+
+
 def test_settings_come_back_after_an_error(spark) -> None:
     before = (spark.conf.get(ROWS), spark.conf.get(BYTES, None))
     spark.conf.unset(BYTES)
     unset = spark.conf.get(BYTES, None)
-    setup = SimpleNamespace(**vars(of(None, given=3)), spark=spark)
-    with pytest.raises(ValueError, match="inside"), batched(setup):  # type: ignore[arg-type]  # noqa: PT012
-        assert (spark.conf.get(ROWS), spark.conf.get(BYTES)) == ("3", str(2 * BATCH_BYTES))
+    plan = SimpleNamespace(sizes=TextSizes(1, 4e6, 32_000_000), spark=spark)
+    with pytest.raises(ValueError, match="inside"), batched(plan):  # type: ignore[arg-type]  # noqa: PT012
+        assert (spark.conf.get(ROWS), spark.conf.get(BYTES)) == ("8", str(2 * BATCH_BYTES))
         raise ValueError("inside")
     assert (spark.conf.get(ROWS), spark.conf.get(BYTES, None)) == (before[0], unset)
