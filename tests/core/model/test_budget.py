@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ KEY = RunKey.insecure(3)
 DRAW = Policy(stop_words="draw")
 BUDGET = Budget(record=3.0, delta=0.01)
 SIZE = 6
+PLAIN = {"input": {"path": "/nowhere"}, "columns": ["body"], "output": {"path": "/out"}}
 
 
 @cache
@@ -54,9 +55,8 @@ def words(count: int) -> list[str]:
 def capped(most: list[int], consistency: str = "token") -> Privatizer:
     """The model with other numbers of words for its first laws."""
     made = model(consistency)
-    assert isinstance(made.selector, BudgetSelector)
-    further = made.selector.further[: len(most) - 1]
-    return replace(made, selector=BudgetSelector(BUDGET, np.array(most), further), fingerprint="")
+    selector = BudgetSelector(BUDGET, np.array(most), made.selector.further[: len(most) - 1])
+    return replace(made, selector=selector, fingerprint="")
 
 
 def drawn(made: Privatizer, texts: list[str]) -> list[str]:
@@ -90,13 +90,10 @@ def test_laws_are_quarter_powers_of_two_below_the_mechanisms() -> None:
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_the_law_is_the_largest_that_fits(consistency: str) -> None:
     made = model(consistency)
-    chosen = made.selector
-    assert isinstance(chosen, BudgetSelector)
-    for sampler, most in zip(made.samplers, chosen.most.tolist(), strict=True):
+    for sampler, most in zip(made.samplers, made.selector.most.tolist(), strict=True):
         loss = loss_of(Privatizer(small(), sampler, DRAW))
         for draws, fits in ((most, True), (most + 1, False)):
             found = record_bound(loss, draws, sampler.guarantee.epsilon, BUDGET.delta)
-            assert found is not None
             assert (found.epsilon <= BUDGET.record) is fits
 
 
@@ -111,49 +108,34 @@ def test_no_two_records_of_one_skeleton_are_further_apart_than_the_budget(
     consistency: str, count: int
 ) -> None:
     """Outputs of each record are enumerated by the exact laws of the law that is chosen for it in its columns and elements."""
-    made = model(consistency)
-    names = [small().vocabulary.word(i) for i in range(SIZE)]
-    groups = made.sampler.groups()
-    assert groups is not None
+    made, of_record = model(consistency), consistency == "record"
+    names, groups = words(SIZE), made.sampler.groups()
     by_skeleton: dict[Any, list[np.ndarray]] = {}
     for record in product(range(SIZE), repeat=count):
-        texts = [names[word] for word in record]
-        head, tail = texts[:1], texts[1:]  # a column of one text, and one of lists
-        columns = [
-            Texts(pa.array(head), np.zeros(1, np.int64)),
-            Texts(pa.array(tail, pa.string()), np.zeros(count - 1, np.int64)),
-        ]
-        found = made.choose(columns)
-        assert found is not None
-        levels = [level for column in found for level in column.levels.tolist()]
-        assert len(set(levels)) == 1
-        unique = list(dict.fromkeys(record)) if consistency == "record" else list(record)
-        pattern = tuple(record.index(word) for word in record) if consistency == "record" else ()
+        texts = pa.array([names[word] for word in record])
+        # A column of one text, and one of lists.
+        head = Texts(texts[:1], np.zeros(1, np.int64))
+        found = made.choose([head, Texts(texts[1:], np.zeros(count - 1, np.int64))])
+        (level,) = {level for column in found for level in column.levels.tolist()}
+        pattern = tuple(record.index(word) for word in record) if of_record else ()
         joint = np.ones(1)
-        for word in unique:
-            law = made.samplers[levels[0]].law(word)
-            assert law is not None
-            whole = np.zeros(SIZE)
+        for word in dict.fromkeys(record) if of_record else record:
+            law, whole = made.samplers[level].law(word), np.zeros(SIZE)
             whole[law.ids] = law.probability
             joint = np.outer(joint, whole).reshape(-1)
         skeleton = (pattern, tuple(int(groups[word]) for word in record))
-        by_skeleton.setdefault((skeleton, levels[0]), []).append(joint)
+        by_skeleton.setdefault((skeleton, level), []).append(joint)
     assert len({skeleton for skeleton, _ in by_skeleton}) == len(by_skeleton)  # one skeleton, one law
-    pairs = 0
-    for laws in by_skeleton.values():
-        for one in laws:
-            for other in laws:
-                pairs += one is not other
-                assert hockey_stick(one, other) <= BUDGET.delta
+    pairs = [pair for laws in by_skeleton.values() for pair in permutations(laws, 2)]
     assert pairs
+    assert all(hockey_stick(*pair) <= BUDGET.delta for pair in pairs)
 
 
 def test_words_beyond_the_cap_are_masked_by_place() -> None:
-    made = capped([2, 4])
-    found = drawn(made, [" ".join(words(6)), " ".join(words(4)), ""])
-    assert [word == "[BGT]" for word in found[0].split()] == [False] * 4 + [True] * 2
-    assert "[BGT]" not in found[1]
-    assert found[2] == ""
+    six, four, none = drawn(capped([2, 4]), [" ".join(words(6)), " ".join(words(4)), ""])
+    assert [word == "[BGT]" for word in six.split()] == [False] * 4 + [True] * 2
+    assert "[BGT]" not in four
+    assert none == ""
 
 
 def test_at_record_level_they_are_masked_by_first_occurrence() -> None:
@@ -168,31 +150,26 @@ def test_at_record_level_they_are_masked_by_first_occurrence() -> None:
 
 
 def test_what_is_masked_is_counted_as_a_word_that_changed_and_was_not_drawn() -> None:
-    _, counts = capped([2]).privatize(
-        pa.array([" ".join(words(5))]), column="c", row_ids=pa.array([0]), key=KEY
-    )
-    totals = counts.totals()
+    texts = pa.array([" ".join(words(5))])
+    totals = capped([2]).privatize(texts, column="c", row_ids=pa.array([0]), key=KEY)[1].totals()
     assert (totals["words"], totals["drawn"], totals["oov"]) == (5, 2, 0)
     assert totals["changed"] + totals["same"] == 5
 
 
 def test_all_columns_of_a_row_count_together_and_batches_do_not() -> None:
     made = capped([2, 4])
-    texts = [" ".join(words(n)) for n in (1, 3, 6, 2, 4)]
-    ids = pa.array(range(5))
-    whole, _ = made.privatize(pa.array(texts), column="c", row_ids=ids, key=KEY)
+    texts, ids = pa.array([" ".join(words(n)) for n in (1, 3, 6, 2, 4)]), pa.array(range(5))
+    whole, _ = made.privatize(texts, column="c", row_ids=ids, key=KEY)
     for at in range(5):
-        alone, _ = made.privatize(pa.array(texts[at : at + 1]), column="c", row_ids=ids[at : at + 1], key=KEY)
+        alone, _ = made.privatize(texts[at : at + 1], column="c", row_ids=ids[at : at + 1], key=KEY)
         assert alone.to_pylist() == whole.to_pylist()[at : at + 1]
-    one, two = made.choose([Texts(pa.array(texts[:1])), Texts(pa.array(texts[1:2]))]) or ()
+    one, two = made.choose([Texts(texts[:1]), Texts(texts[1:2])])
     assert Counter([*one.levels.tolist(), *two.levels.tolist()]) == {1: 4}
 
 
 def test_a_record_has_the_lesser_of_its_sum_and_the_budget() -> None:
     account = record_account(model())
     short, long = account.of(model().units.multiples[0]), account.of(10**6)
-    assert short is not None
-    assert long is not None
     assert (short.epsilon, short.delta, short.by) == (2.0, 0.0, "sum")
     assert (long.epsilon, long.delta, long.by) == (3.0, 0.01, "budget")
 
@@ -218,16 +195,12 @@ def test_it_is_saved_and_opened_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "more", "said"),
     [
-        (
-            CusText(epsilon=2.0, k=3),
-            {"importance": Importance(percent=30, provider="random")},
-            "with importance",
-        ),
-        (CusText(epsilon=2.0, k=3), {"consistency": "dataset"}, "all records share its draws"),
-        (CusText(epsilon=2.0, k=3, fluent=True), {}, "with mechanism.fluent"),
-        (CusText(epsilon=2.0, k=3, remap="bayes"), {"policy": Policy(oov="draw")}, "a remap of its own"),
-        (SanText(epsilon=2.0), {}, "without ε of a record"),
-        (CusText(epsilon=2.0, k=3), {"budget": Budget(record=0.01, delta=1e-6)}, "by the weakest law"),
+        (CusText(2.0, 3), {"importance": Importance(percent=30, provider="random")}, "with importance"),
+        (CusText(2.0, 3), {"consistency": "dataset"}, "all records share its draws"),
+        (CusText(2.0, 3, fluent=True), {}, "with mechanism.fluent"),
+        (CusText(2.0, 3, remap="bayes"), {"policy": Policy(oov="draw")}, "a remap of its own"),
+        (SanText(2.0), {}, "without ε of a record"),
+        (CusText(2.0, 3), {"budget": Budget(record=0.01, delta=1e-6)}, "by the weakest law"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(mechanism: Any, more: dict[str, Any], said: str) -> None:
@@ -238,18 +211,13 @@ def test_what_does_not_go_with_it_is_refused(mechanism: Any, more: dict[str, Any
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_its_laws_are_certified_in_one_sentence(consistency: str) -> None:
     made = model(consistency)
-    found = certify(made)
-    number = len(made.samplers)
+    found, number = certify(made), len(made.samplers)
     assert number > 2
     assert f": {number} confirmed. " in found.sentence
     assert found.guarantee.epsilon == made.sampler.guarantee.epsilon == 2.0
-    refuted = replace(made.sampler, guarantee=replace(made.sampler.guarantee, epsilon=0.01))  # type: ignore[type-var]
-    selector = made.selector
-    assert isinstance(selector, BudgetSelector)
-    worse = replace(
-        made, selector=replace(selector, further=(refuted, *selector.further[1:])), fingerprint=""
-    )
-    found = certify(worse)
+    refuted = replace(made.sampler, guarantee=replace(made.sampler.guarantee, epsilon=0.01))
+    selector = replace(made.selector, further=(refuted, *made.selector.further[1:]))
+    found = certify(replace(made, selector=selector, fingerprint=""))
     assert found.verdict == "refuted"
     assert f"{number - 1} confirmed, 1 refuted. " in found.sentence
 
@@ -257,14 +225,10 @@ def test_its_laws_are_certified_in_one_sentence(consistency: str) -> None:
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_a_preview_says_what_the_sentence_costs_as_a_record(consistency: str) -> None:
     a, b = words(2)
-    for made, text, count in (
-        (capped([2, 6], consistency), f"{a} {b} {a} {b}", 4),
-        (model(consistency), a, 1),
-    ):
-        draws = count if consistency == "token" else len(set(text.split()))
+    for made, text in ((capped([2, 6], consistency), f"{a} {b} {a} {b}"), (model(consistency), a)):
+        draws = len(text.split()) if consistency == "token" else len(set(text.split()))
         record = preview(made, text).record
-        assert record is not None
-        law = made.samplers[int(np.searchsorted(made.selector.most, draws))]  # type: ignore[union-attr]
+        law = made.samplers[int(np.searchsorted(made.selector.most, draws))]
         assert (record.draws, record.total) == (draws, pytest.approx(draws * law.guarantee.epsilon))
 
 
@@ -284,27 +248,24 @@ def test_a_preview_says_what_the_sentence_costs_as_a_record(consistency: str) ->
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_before_anything_is_read(
-    section: dict[str, Any], said: str
+    section: Any, said: str
 ) -> None:
-    plain = {"input": {"path": "/nowhere"}, "columns": ["body"], "output": {"path": "/out"}}
     with pytest.raises(SettingsError, match=said):
-        parse_config(plain | section)
+        parse_config(PLAIN | section)
 
 
 def test_settings_take_a_budget_and_leave_no_trace_of_none() -> None:
-    plain = {"input": {"path": "/nowhere"}, "columns": ["body"], "output": {"path": "/out"}}
-    assert "budget" not in parse_config(plain | {"budget": None}).as_dict()
-    config = parse_config({**plain, "row_key": "id", "record_key": "id", "budget": {"record": 5}})
+    assert "budget" not in parse_config(PLAIN | {"budget": None}).as_dict()
+    config = parse_config({**PLAIN, "row_key": "id", "record_key": "id", "budget": {"record": 5}})
     assert config.budget == Budget(record=5.0, delta=1e-6)
     assert config.as_dict()["budget"] == {"record": 5.0, "delta": 1e-6}
     assert parse_config(config.as_dict()) == config
 
 
 def test_records_of_several_rows_are_refused() -> None:
+    ids = {"row_ids": pa.array([0, 1]), "record_ids": pa.array([7, 7])}
     with pytest.raises(DataError, match="or a budget"):
-        model().privatize(
-            pa.array(["a", "b"]), column="c", row_ids=pa.array([0, 1]), record_ids=pa.array([7, 7]), key=KEY
-        )
+        model().privatize(pa.array(["a", "b"]), column="c", **ids, key=KEY)
 
 
 def test_each_law_has_its_own_remap() -> None:

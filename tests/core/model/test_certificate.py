@@ -8,13 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText, SanText
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.privacy_loss import Loss
@@ -23,15 +21,14 @@ from dptext_spark.model import record
 from dptext_spark.model.certificate import NO_BOUND, VERDICTS, Certificate, certify, verdict
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import loss_of, record_account, with_importance
-from tests.core.names import beginning, names
+from tests.core.names import beginning, scattered
 
 CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
-    return Lexicon(Vocabulary.of(names(70)), vectors)
+    return scattered(70, 5, 3)
 
 
 def test_custext_is_confirmed(lexicon: Lexicon) -> None:
@@ -71,10 +68,7 @@ def test_it_never_rounds_in_favour(value: float, attained: float, pairs: int, ex
 
 def test_a_claim_over_no_pair_bounds_nothing() -> None:
     """Where each word has a set of its own: as drawn, and after a remap."""
-    words = Lexicon(
-        Vocabulary.of(names(40)),
-        np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32),
-    )
+    words = scattered(40, 8, 0)
     for remap in ("none", "bayes"):
         model = Privatizer(words, CusText(epsilon=2.0, k=6, mapping="aggressive", remap=remap).compile(words))
         assert model.sampler.summary.alone_share == 1.0
@@ -133,7 +127,6 @@ def model_of(mechanism: Mechanism, consistency: Any = "token") -> Privatizer:
 def test_a_record_of_some_words_has_a_figure_with_its_name(consistency: str, words: str) -> None:
     found = record_account(model_of(CusText(epsilon=2.0, k=8), consistency))
     bound = found.of(25)
-    assert bound is not None
     assert bound.epsilon < 0.66 * bound.total == 33.0
     assert f"25 {words} has ε = " in found.stated
     assert ("equal words" in found.unit) is (consistency == "record")
@@ -156,13 +149,10 @@ def test_where_there_is_none_it_says_why(mechanism: Mechanism, consistency: str,
 
 
 def test_levels_that_differ_in_epsilon_have_their_sum() -> None:
-    levels = (Level(20.0), Level(None, epsilon=4.0))
-    further = tuple(one.drawn_by(CusText(epsilon=2.0, k=8)).compile(commonest()) for one in levels[1:])
-    chosen = with_importance(
-        model_of(CusText(epsilon=2.0, k=8)), Importance(provider="random", levels=levels), further
-    )
+    mechanism, levels = CusText(epsilon=2.0, k=8), (Level(20.0), Level(None, epsilon=4.0))
+    further = tuple(one.drawn_by(mechanism).compile(commonest()) for one in levels[1:])
+    chosen = with_importance(model_of(mechanism), Importance(provider="random", levels=levels), further)
     found = record_account(chosen).of(7)  # units of 2
-    assert found is not None
     assert (found.by, found.epsilon, found.delta) == ("sum", 14.0, 0.0)
 
 

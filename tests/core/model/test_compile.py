@@ -19,7 +19,7 @@ from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model import artifact, certificate, compile
 from dptext_spark.model.compile import compile_to, load_lexicon, load_lexicons, prepare
-from dptext_spark.model.privatizer import ENGINE_VERSION, fingerprint_of
+from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer, fingerprint_of
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.jit import code_cache
 from dptext_spark.text.policy import Policy
@@ -55,6 +55,18 @@ def settings(source: Path, **more: object) -> ModelConfig:
     return parse_model_config({"lexicon": {"source": str(source)}, "mechanism": {"k": 5}, **more})
 
 
+def named(folder: Path, **more: Any) -> ModelConfig:
+    """Settings that name an artifact."""
+    run = {"artifact": str(folder), **more.pop("run", {})}
+    return parse_model_config({"mechanism": {"k": 5}, "run": run, **more})
+
+
+def stepped(config: ModelConfig) -> tuple[Privatizer, Path, list[str]]:
+    """A model, its folder, and the steps to it."""
+    steps: list[str] = []
+    return (*prepare(config, lambda step, share: steps.append(step)), steps)
+
+
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Count how often a mechanism is compiled."""
     seen: list[str] = []
@@ -63,16 +75,10 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_a_model_is_compiled_once_and_then_found(
-    vectors: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_compiled_once_and_then_found(vectors: Path, cache: Path, monkeypatch: Any) -> None:
     seen, steps = compilations(monkeypatch), []
     first, folder = prepare(settings(vectors), lambda step, share: steps.append((step, share)))
-    assert ("reading the lexicon", 1.0) in steps
-    assert (
-        f"compiling custext for {len(WORDS)} words",
-        None,
-    ) in steps
+    assert {("reading the lexicon", 1.0), (f"compiling custext for {len(WORDS)} words", None)} <= set(steps)
     for note in (cache / "lexicons").iterdir():  # a note that is damaged costs a reading
         note.write_text("{")
     second, again = prepare(settings(vectors))
@@ -86,32 +92,18 @@ def test_a_model_is_compiled_once_and_then_found(
     assert not drawn[0].equals(texts)
 
 
-def test_the_lexicon_is_not_read_again_to_be_recognised(
-    vectors: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lexicon_is_not_read_again_to_be_recognised(vectors: Path, monkeypatch: Any) -> None:
     prepare(settings(vectors))
-
-    def never(*_: object, **__: object) -> Lexicon:
-        raise AssertionError("the file was read")
-
-    monkeypatch.setattr(Lexicon, "read", never)
+    monkeypatch.setattr(Lexicon, "read", lambda *_, **__: pytest.fail("the file was read"))
     prepare(settings(vectors))
-    with pytest.raises(AssertionError, match="the file was read"):
+    with pytest.raises(pytest.fail.Exception, match="the file was read"):
         prepare(settings(vectors, mechanism={"k": 6}))
 
 
 def test_other_settings_or_another_file_give_another_model(vectors: Path, tmp_path: Path) -> None:
-    folders = [
-        prepare(settings(vectors, **more))[1]
-        for more in (
-            {},
-            {"mechanism": {"k": 6}},
-            {"mechanism": {"k": 5, "epsilon": 2}},
-            {"policy": {"oov": "draw"}},
-            {"policy": {"stop_word_list": ["bal"]}},
-            {"consistency": "record"},
-        )
-    ]
+    more = ({}, {"mechanism": {"k": 6}}, {"mechanism": {"k": 5, "epsilon": 2}}, {"policy": {"oov": "draw"}},
+            {"policy": {"stop_word_list": ["bal"]}}, {"consistency": "record"})  # fmt: skip
+    folders = [prepare(settings(vectors, **one))[1] for one in more]
     vectors.write_text(vectors.read_text().replace("1", "2"), encoding="utf-8")
     folders.append(prepare(settings(vectors))[1])
     for words in (WORDS[:4], WORDS[1:5]):  # an edited file of words
@@ -174,12 +166,7 @@ LEVELS = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
             DataError,
             r"lexicon.more\[0\].source: .*none.txt' does not exist",
         ),
-        (
-            "vectors.txt",
-            {"more": "two.txt"},
-            DataError,
-            r"lexicon.more: 1 word\(s\) in all .* are too few",
-        ),
+        ("vectors.txt", {"more": "two.txt"}, DataError, r"lexicon.more: 1 word\(s\) in all .* are too few"),
     ],
 )
 def test_what_makes_no_model_is_refused_and_leaves_nothing(
@@ -206,8 +193,7 @@ def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
     raw[-1] ^= 1
     cells.unlink()  # what is mapped elsewhere keeps its bytes
     cells.write_bytes(bytes(raw))
-    steps: list[str] = []
-    again, _ = prepare(settings(vectors), lambda step, share: steps.append(step))
+    again, _, steps = stepped(settings(vectors))
     assert "a cached model is damaged, and dptext makes it again" in steps
     assert again.fingerprint == made.fingerprint
     assert cells.read_bytes() != bytes(raw)
@@ -215,34 +201,28 @@ def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
 
 
 def test_a_named_artifact_is_opened(vectors: Path, tmp_path: Path) -> None:
-    made = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
-    named = {"mechanism": {"k": 5}, "consistency": "record", "run": {"artifact": str(tmp_path / "model")}}
-    privatizer, folder = prepare(parse_model_config(named))
-    assert (artifact.expected_fingerprint(folder), folder) == (made, tmp_path / "model")
-    assert prepare(settings(vectors, **named))[0].fingerprint == privatizer.fingerprint
+    fingerprint = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
+    for more in ({}, {"lexicon": {"source": str(vectors)}}):
+        _, folder = prepare(named(tmp_path / "model", consistency="record", **more))
+        assert (artifact.expected_fingerprint(folder), folder) == (fingerprint, tmp_path / "model")
 
 
 class TestTheModelThatIsExpected:
     """`run.artifact_fingerprint` names it, and another is refused before an array is read."""
-
-    def config(self, folder: Path, fingerprint: str) -> ModelConfig:
-        named = {"artifact": str(folder), "artifact_fingerprint": fingerprint}
-        return parse_model_config({"mechanism": {"k": 5}, "run": named})
 
     @pytest.fixture
     def made(self, vectors: Path, tmp_path: Path) -> tuple[Path, str]:
         return tmp_path / "model", compile_to(settings(vectors), tmp_path / "model")
 
     def test_another_is_refused_unread(self, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        assert prepare(self.config(*made))[1] == made[0]
+        folder, fingerprint = made
+        assert prepare(named(folder, run={"artifact_fingerprint": fingerprint}))[1] == folder
         monkeypatch.setattr(artifact, "open_model", lambda *_, **__: pytest.fail("an array was read"))
-        with pytest.raises(SettingsError, match=f"^run.artifact_fingerprint: 0+ is not .* {made[1]}"):
-            prepare(self.config(made[0], "0" * 64))
+        with pytest.raises(SettingsError, match=f"^run.artifact_fingerprint: 0+ is not .* {fingerprint}"):
+            prepare(named(folder, run={"artifact_fingerprint": "0" * 64}))
 
     @pytest.mark.parametrize("part", ["guarantee", "certificate", "summary", "cells"])
-    def test_one_that_was_changed_and_sealed_again_is_another(
-        self, made: tuple[Path, str], part: str
-    ) -> None:
+    def test_one_that_was_changed_and_sealed_again_is_another(self, made: Any, part: str) -> None:
         """The digest of the arrays alone would let somebody promise what does not hold."""
         folder, fingerprint = made
         manifest = json.loads((folder / artifact.MANIFEST).read_text())
@@ -262,7 +242,7 @@ class TestTheModelThatIsExpected:
         (folder / artifact.MANIFEST).write_text(json.dumps(manifest))
         artifact.open_model(folder)
         with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint"):
-            prepare(self.config(folder, fingerprint))
+            prepare(named(folder, run={"artifact_fingerprint": fingerprint}))
 
     def test_one_that_was_swapped_after_its_manifest_was_read(self, made: tuple[Path, str]) -> None:
         with pytest.raises(DataError, match="not the model that the driver sent"):
@@ -297,35 +277,26 @@ def test_an_artifact_of_other_settings_is_refused(
     vectors: Path, tmp_path: Path, made: dict[str, object], asked: dict[str, object], field: str
 ) -> None:
     fingerprint = compile_to(settings(vectors, **made), tmp_path / "model")
-    named: dict[str, object] = {"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}
     with pytest.raises(SettingsError, match=f"^{field}.* differs from .* of artifact"):
-        prepare(parse_model_config({**named, **asked}))
-    opened, folder = prepare(parse_model_config({**named, **made}))
+        prepare(named(tmp_path / "model", **asked))
+    opened, folder = prepare(named(tmp_path / "model", **made))
     assert artifact.expected_fingerprint(folder) == fingerprint
     assert (opened.selector is not None) == bool(made)
 
 
 def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_path: Path) -> None:
-    made = {"name": "santext", "sensitive": WORDS[:4]}
-    compile_to(settings(vectors, mechanism=made), tmp_path / "model")
+    compile_to(settings(vectors, mechanism={"name": "santext", "sensitive": WORDS[:4]}), tmp_path / "model")
     file = tmp_path / "sensitive.txt"
-    for words, fits in ((WORDS[:4], True), (WORDS[1:5], False)):
-        file.write_text("\n".join(words), encoding="utf-8")
-        config = parse_model_config(
-            {
-                "mechanism": {"name": "santext", "sensitive": {"file": str(file)}},
-                "run": {"artifact": str(tmp_path / "model")},
-            }
-        )
-        if fits:
-            prepare(config)
-            continue
-        with pytest.raises(SettingsError) as refused:
-            prepare(config)
-        said = str(refused.value)
-        assert said.startswith("mechanism.sensitive: a list of 4 (digest ")
-        assert "differs from a list of 4 (" in said
-        assert not any(repr(word) in said for word in WORDS)
+    config = {"mechanism": {"name": "santext", "sensitive": {"file": str(file)}}}
+    file.write_text("\n".join(WORDS[:4]), encoding="utf-8")
+    prepare(named(tmp_path / "model", **config))
+    file.write_text("\n".join(WORDS[1:5]), encoding="utf-8")
+    with pytest.raises(SettingsError) as refused:
+        prepare(named(tmp_path / "model", **config))
+    said = str(refused.value)
+    assert said.startswith("mechanism.sensitive: a list of 4 (digest ")
+    assert "differs from a list of 4 (" in said
+    assert not any(repr(word) in said for word in WORDS)
 
 
 def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
@@ -336,7 +307,7 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
     # Of settings that differ, too, nothing is said: another engine may not have known them.
     for k in (5, 6):
         with pytest.raises(SettingsError, match=r"^run.artifact: .* was made for engine '0', but this is '"):
-            prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
+            prepare(named(tmp_path / "model", mechanism={"k": k}))
     _, new = prepare(settings(vectors))  # the cache makes such models anew
     made = [artifact.read_manifest(folder).spec["engine"] for folder in (old, new)]
     assert made == ["0", ENGINE_VERSION]
@@ -363,7 +334,7 @@ def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_
         compile_to(settings(vectors), tmp_path / "model")
         first, old = prepare(settings(vectors))
     with pytest.raises(DataError, match=r"has schema version 0, but this dptext reads version 1"):
-        prepare(parse_model_config({"run": {"artifact": str(tmp_path / "model")}}))
+        prepare(named(tmp_path / "model"))
     second, new = prepare(settings(vectors))  # the cache does so by itself
     assert old != new
     assert first.fingerprint == second.fingerprint
@@ -372,8 +343,10 @@ def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_
 def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "diary.txt").write_text("mine")
-    with pytest.raises(SettingsError, match=r"artifact: .* exists"):
-        compile_to(settings(vectors), tmp_path / "model")
+    for taken in (tmp_path / "model", tmp_path / "model" / "diary.txt"):
+        with pytest.raises(SettingsError, match=r"artifact: .* exists"):
+            compile_to(settings(vectors), taken)
+    assert (tmp_path / "model" / "diary.txt").read_text() == "mine"
     with pytest.raises(DataError, match="cannot be written"):
         compile_to(settings(vectors), tmp_path / "model" / "diary.txt" / "model")
     assert compile_to(settings(vectors), tmp_path / "new") == compile_to(settings(vectors), tmp_path / "new")
@@ -388,17 +361,15 @@ def _prepare_in_a_process(source: Path, barrier: object, results: object) -> Non
 @pytest.mark.long
 def test_two_processes_may_compile_at_once(vectors: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(2), context.Queue()
-    workers = [
-        context.Process(target=_prepare_in_a_process, args=(vectors, barrier, results)) for _ in range(2)
-    ]
+    given = (vectors, context.Barrier(2), results := context.Queue())
+    workers = [context.Process(target=_prepare_in_a_process, args=given) for _ in range(2)]
     for worker in workers:
         worker.start()
-    found = [results.get(timeout=120) for _ in workers]
+    found = {results.get(timeout=120) for _ in workers}
     for worker in workers:
         worker.join(120)
         assert worker.exitcode == 0
-    assert len(set(found)) == 1
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(
@@ -412,17 +383,14 @@ def test_what_is_no_fingerprint(text: object) -> None:
         parse_model_config({"run": {"artifact_fingerprint": "0" * 64}})
 
 
-def test_losing_the_race_to_another_process_is_no_failure(
-    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_losing_the_race_to_another_process_is_no_failure(vectors: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     inner, calls = artifact.save_model, []
 
     def slower(privatizer: object, folder: Path, *, spec: dict[str, object]) -> str:
-        made: str = inner(privatizer, folder, spec=spec)  # type: ignore[arg-type]
-        calls.append(made)
+        calls.append(inner(privatizer, folder, spec=spec))  # type: ignore[arg-type]
         if len(calls) == 1:
             raise OSError(39, "Directory not empty")
-        return made
+        return calls[-1]
 
     monkeypatch.setattr(artifact, "save_model", slower)
     compile_to(settings(vectors), tmp_path / "model")
@@ -438,9 +406,9 @@ class TestSeveralLexicons:
 
     @staticmethod
     def both(first: Path, second: Path, **more: object) -> ModelConfig:
-        mechanism = {"name": "diffractor", "lists": 2, **more}
+        lexicon = {"source": str(first), "more": [str(second)]}
         return parse_model_config(
-            {"lexicon": {"source": str(first), "more": [str(second)]}, "mechanism": mechanism}
+            {"lexicon": lexicon, "mechanism": {"name": "diffractor", "lists": 2, **more}}
         )
 
     def test_the_words_are_those_of_all(self, vectors: Path, other: Path) -> None:
@@ -465,9 +433,7 @@ class TestSeveralLexicons:
             at = whole.vocabulary.ids(pa.array([word]))[0]
             assert (second.vectors[index] == whole.vectors[at]).all()
 
-    def test_every_one_of_them_counts(
-        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_every_one_of_them_counts(self, vectors: Path, other: Path, monkeypatch: Any) -> None:
         seen = compilations(monkeypatch)
         folders = {prepare(self.both(vectors, other))[1]}
         with monkeypatch.context() as unread:  # they are recognised by a note, without reading them again
@@ -478,46 +444,33 @@ class TestSeveralLexicons:
         folders.add(prepare(self.both(vectors, other, list_seed=1))[1])
         other.write_text(other.read_text().replace("1", "2"), encoding="utf-8")
         folders.add(prepare(self.both(vectors, other))[1])
-        alone = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "diffractor", "lists": 2}}
-        folders.add(prepare(parse_model_config(alone))[1])
-        assert len(folders) == 5
-        assert len(seen) == 5
+        folders.add(prepare(settings(vectors, mechanism={"name": "diffractor", "lists": 2}))[1])
+        assert len(folders) == len(seen) == 5
 
-    def test_an_artifact_of_other_lexicons_is_refused(
-        self, vectors: Path, other: Path, tmp_path: Path
-    ) -> None:
+    def test_an_artifact_of_other_lexicons_is_refused(self, vectors, other, tmp_path) -> None:  # type: ignore[no-untyped-def]
         compile_to(self.both(vectors, other), tmp_path / "model")
-        named = {
-            "mechanism": {"name": "diffractor", "lists": 2},
-            "run": {"artifact": str(tmp_path / "model")},
-        }
-        assert prepare(parse_model_config(named))[1] == tmp_path / "model"
+        mechanism = {"name": "diffractor", "lists": 2}
+        assert prepare(named(tmp_path / "model", mechanism=mechanism))[1] == tmp_path / "model"
         with pytest.raises(SettingsError, match=r"^lexicon.more: \[\] differs from .* of artifact"):
-            prepare(parse_model_config({**named, "lexicon": {"source": str(vectors)}}))
+            prepare(named(tmp_path / "model", mechanism=mechanism, lexicon={"source": str(vectors)}))
 
 
 class TestTheCertificate:
     def test_a_law_in_closed_form_has_one(self, vectors: Path) -> None:
         _, folder = prepare(settings(vectors))
         found = artifact.certificate_of(folder)
-        assert found is not None
         assert found.verdict == "confirmed"
         assert found.seconds is None
-        assert found.loss is not None
         assert found.loss.value <= 1.0
         assert found.loss.pairs == found.loss.total > 0
 
-    def test_noise_and_many_words_have_none_until_one_is_asked_for(
-        self, vectors: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_noise_and_many_words_have_none_until_one_is_asked_for(self, vectors, monkeypatch) -> None:  # type: ignore[no-untyped-def]
         for name in ("mvc", "laplace", "truncated_laplace"):
             assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
         monkeypatch.setattr(certificate, "CHEAP", len(WORDS) - 1)
         assert artifact.certificate_of(prepare(settings(vectors))[1]) is None
 
-    def test_a_model_made_without_one_gains_it(
-        self, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_model_made_without_one_gains_it(self, vectors: Path, tmp_path: Path, monkeypatch: Any) -> None:
         with monkeypatch.context() as before:
             before.setattr(compile, "is_cheap", lambda privatizer: False)
             _, folder = prepare(settings(vectors))
@@ -525,19 +478,15 @@ class TestTheCertificate:
         assert artifact.certificate_of(folder) is None
         assert prepare(settings(vectors))[1] == folder
         assert artifact.certificate_of(folder) is not None
-        # A named artifact is left as it is.
-        prepare(parse_model_config({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+        prepare(named(tmp_path / "model"))  # a named artifact is left as it is
         assert artifact.certificate_of(tmp_path / "model") is None
 
-    def test_where_it_cannot_be_kept_the_run_goes_on(
-        self, vectors: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_where_it_cannot_be_kept_the_run_goes_on(self, vectors: Path, monkeypatch: Any) -> None:
         def full(*_: object) -> None:
             raise DataError("full")
 
         monkeypatch.setattr(artifact, "keep_certificate", full)
-        steps: list[str] = []
-        _, folder = prepare(settings(vectors), lambda step, share: steps.append(step))
+        _, folder, steps = stepped(settings(vectors))
         assert artifact.certificate_of(folder) is None
         assert "the certificate cannot be stored" in steps
 
@@ -580,6 +529,5 @@ class TestImportance:
         assert [sampler.guarantee.epsilon for sampler in made.samplers] == [0.5, 1.0, 1.0]
         assert made.samplers[2].summary.set_size.max == 3
         kept = artifact.certificate_of(folder)
-        assert kept is not None
         assert kept.sentence.count("Level ") == 3
         assert kept.verdict == "confirmed"

@@ -29,7 +29,6 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.selection import Texts
 from tests.core.mechanisms.fluent_toys import lexicon_of, number_of
 
 KEY = RunKey.insecure(4)
@@ -55,7 +54,6 @@ def before_of(model: Privatizer, text: str) -> tuple[list[int], list[int]]:
     """Return what was before each drawn word of a text as the engine says it, and the outputs."""
     noise, seen = model.noise(pa.array([0]), "c", KEY, ""), list[tuple[Any, Any]]()
     draw = noise.in_context
-    assert draw is not None
 
     def noted(ids: Any, before: Any, blocks: Any) -> Any:
         outputs = draw(ids, before, blocks)
@@ -81,36 +79,27 @@ class TestTheorem:
     @pytest.mark.parametrize("prior", range(3))
     def test_no_two_texts_lose_more_than_the_ranges_of_the_words_that_differ(self, prior: int) -> None:
         sampler = FLUENT.compile(lexicon_of(30, 40 + prior, share=(0.05, 0.5, 1.0)[prior]))
-        assert isinstance(sampler, FluentSampler)
         shared = max((np.flatnonzero(sampler.of_word == s) for s in range(len(sampler.sets))), key=len)[:3]
-        assert len(shared) == 3
-        outputs = sampler.sets[sampler.of_word[shared[0]]].tolist()
-        laws = {
-            (w, h): dict(zip(*law(sampler, w, h), strict=True))
-            for w in shared.tolist()
-            for h in range(-1, 30)
-        }
-        longest = by_log_range(sampler).value
-        spread = {
-            (a, b): self._range(sampler, a, b) for a, b in itertools.product(shared.tolist(), repeat=2)
-        }  # fmt: skip
-        assert max(spread.values()) <= longest <= 2.0
-        worst = 0.0
+        words, outputs = shared.tolist(), sampler.sets[sampler.of_word[shared[0]]].tolist()
+        assert len(words) == 3
+        each = itertools.product(words, range(-1, 30))
+        laws = {(w, h): dict(zip(*law(sampler, w, h), strict=True)) for w, h in each}
+        pairs = list(itertools.product(words, repeat=2))
+        spread = {(a, b): self._range(sampler.factor[a] / sampler.factor[b]) for a, b in pairs}
+        assert max(spread.values()) <= by_log_range(sampler).value <= 2.0
+        worst, texts = 0.0, list(itertools.product(words, repeat=3))
+        sums = [[sum(spread[pair] for pair in zip(s, t, strict=True)) for t in texts] for s in texts]
+        bound = np.array(sums)
         for skeleton in self.SKELETONS:
-            texts = list(itertools.product(shared.tolist(), repeat=3))
             table = np.array([list(self._all(laws, text, skeleton, outputs)) for text in texts])
             np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
             loss = np.abs(np.log(table)[:, None] - np.log(table)[None]).max(axis=2)
-            bound = np.array(
-                [[sum(spread[a, b] for a, b in zip(s, t, strict=True)) for t in texts] for s in texts]
-            )
             assert (loss <= bound + 1e-12).all()
             worst = max(worst, float((loss / np.maximum(bound, 1e-300)).max()))
         assert worst > 0.3  # the bound is not idle
 
     @staticmethod
-    def _range(sampler: FluentSampler, a: int, b: int) -> float:
-        ratio = sampler.factor[a] / sampler.factor[b]
+    def _range(ratio: np.ndarray) -> float:
         return math.log(ratio.max() / ratio.min())
 
     @staticmethod
@@ -124,28 +113,21 @@ class TestTheorem:
             yield chance
 
 
-def test_texts_follow_the_product_of_their_laws(model: Privatizer) -> None:
+def test_texts_follow_the_product_of_their_laws(lexicon: Lexicon, model: Privatizer) -> None:
     """Chi-square over the joint outputs of three words, the second after a stop word, at a false-alarm rate of 1e-6."""
-    count = 60_000
-    drawn = Counter(released(model, pa.array(["qab the qac qad."] * count)).to_pylist())
-    number = {word: place for place, word in enumerate(model.vocabulary.strings().to_pylist())}
-    seen: dict[tuple[int, ...], int] = {}
-    for text, times in drawn.items():
+    count, seen = 60_000, dict[tuple[int, ...], int]()
+    for text, times in Counter(released(model, pa.array(["qab the qac qad."] * count)).to_pylist()).items():
         first, _, second, third = text.rstrip(".").split()
-        seen[number[first], number[second], number[third]] = times
+        seen[tuple(number_of_word(model, word) for word in (first, second, third))] = times
     ids = [number_of_word(model, word) for word in ("qab", "qac", "qad")]
-    the = number_of(lexicon_of(30, 5, among=("john", "of", "well")), "the")
-    laws: Any = model.sampler
-    statistic, cells = 0.0, 0
+    laws, the, terms = model.sampler, number_of(lexicon, "the"), []
     for a, p in zip(*law(laws, ids[0], NO_WORD), strict=True):
         for b, q in zip(*law(laws, ids[1], the), strict=True):
             for c, r in zip(*law(laws, ids[2], b), strict=True):
-                expected = count * p * q * r
-                if expected >= 5:
-                    statistic += (seen.get((a, b, c), 0) - expected) ** 2 / expected
-                    cells += 1
-    assert cells >= 20
-    assert statistic < chi2.ppf(1 - 1e-6, cells)
+                if (expected := count * p * q * r) >= 5:
+                    terms.append((seen.get((a, b, c), 0) - expected) ** 2 / expected)
+    assert len(terms) >= 20
+    assert sum(terms) < chi2.ppf(1 - 1e-6, len(terms))
 
 
 def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
@@ -155,6 +137,12 @@ def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list
 
 def number_of_word(model: Privatizer, word: str) -> int:
     return int(model.vocabulary.ids(pa.array([word]))[0])
+
+
+def check_before(lexicon: Lexicon, model: Privatizer, text: str, expected: list[str]) -> None:
+    known = {"-": NO_WORD, "<": PREVIOUS}
+    before = [known[one] if one in known else number_of(lexicon, one) for one in expected]
+    assert before_of(model, text)[0] == before
 
 
 class TestBefore:
@@ -185,72 +173,56 @@ class TestBefore:
     )
     @pytest.mark.parametrize("case", ["carry", "lower"])
     def test_it_is_what_is_released(
-        self, lexicon: Lexicon, model: Privatizer, text: str, expected: list[str], case: Any
+        self, lexicon: Lexicon, model: Any, text: str, expected: Any, case: Any
     ) -> None:
         policy = Policy(case=case, identifiers={"email": "mask"})  # type: ignore[arg-type]
-        told = Privatizer(lexicon, model.sampler, policy)
-        before, _ = before_of(told, text)
-        known = {"-": NO_WORD, "<": PREVIOUS}
-        assert before == [known[one] if one in known else number_of(lexicon, one) for one in expected]
+        check_before(lexicon, Privatizer(lexicon, model.sampler, policy), text, expected)
 
-    def test_kept_unknown_words_and_numbers_are_no_known_word(
-        self, lexicon: Lexicon, model: Privatizer
+    @pytest.mark.parametrize(
+        ("policy", "text", "expected"),
+        [
+            ({"oov": "keep", "numbers": "keep"}, "qab zzunknown qac 7 qad", ["-", "-", "-"]),
+            ({"stop_words": "draw"}, "of qab the qac", ["-", "<", "-"]),
+            (
+                {"tokenizer": "whitespace"},
+                "the qab , qac do n't qad - qab ( of ) qac",
+                ["the", "-", "n't", "<", "-"],
+            ),
+        ],
+    )
+    def test_it_is_what_the_policy_releases(
+        self, lexicon: Lexicon, model: Privatizer, policy: Any, text: str, expected: list[str]
     ) -> None:
-        told = Privatizer(lexicon, model.sampler, Policy(oov="keep", numbers="keep"))
-        assert before_of(told, "qab zzunknown qac 7 qad")[0] == [NO_WORD] * 3
+        check_before(lexicon, Privatizer(lexicon, model.sampler, Policy(**policy)), text, expected)
 
-    def test_an_unknown_word_that_is_drawn_is_the_word_it_becomes(
-        self, lexicon: Lexicon, model: Privatizer
-    ) -> None:
+    def test_an_unknown_word_that_is_drawn_is_the_word_it_becomes(self, lexicon: Lexicon, model: Any) -> None:
         told = Privatizer(lexicon, model.sampler, Policy(oov="draw"))
         text = released(told, pa.array(["zzunknown qac"]), row_ids=pa.array([0]))[0].as_py()
         assert before_of(told, "zzunknown qac")[0] == [number_of(lexicon, text.split()[0])]
 
-    def test_stop_words_that_are_drawn_are_draws(self, lexicon: Lexicon, model: Privatizer) -> None:
-        told = Privatizer(lexicon, model.sampler, Policy(stop_words="draw"))
-        assert before_of(told, "of qab the qac")[0] == [NO_WORD, PREVIOUS, NO_WORD]
-
-    def test_words_of_another_stop_list_are_not_taken_for_the_packaged_ones(
-        self, lexicon: Lexicon, model: Privatizer
-    ) -> None:
-        texts = pa.array(["of qab the qac don't qad"] * 200)
+    def test_words_of_another_stop_list_are_not_taken_for_the_packaged_ones(self, lexicon, model) -> None:  # type: ignore[no-untyped-def]
         listed = ("the", "don't", "of")
-        one, other = (
+        made = [
             compile_model(FLUENT, lexicon, Policy(stop_word_list=some)) for some in (listed, listed[::-1])
-        )
-        assert one.fingerprint != other.fingerprint
-        packaged: Any = model.sampler
-        for told in (one, other):
-            sampler: Any = told.sampler
-            the = number_of(lexicon, "the")
-            after_the = sampler.law(3, 30 + told.table.beyond().index("the"))
-            assert after_the.weight.tolist() == packaged.law(3, the).weight.tolist()
-        assert len(released(one, texts)) == len(released(other, texts))
+        ]
+        assert made[0].fingerprint != made[1].fingerprint
+        packaged = model.sampler.law(3, number_of(lexicon, "the")).weight.tolist()
+        for told in made:
+            after_the = told.sampler.law(3, 30 + told.table.beyond().index("the"))
+            assert after_the.weight.tolist() == packaged
+            assert len(released(told, pa.array(["of qab the qac don't qad"] * 200))) == 200
         with pytest.raises(SettingsError, match=r"policy\.stop_word_list: .* pairs"):
             Privatizer(lexicon, model.sampler, Policy(stop_word_list=listed))
 
-    def test_whitespace_cuts_at_spaces(self, lexicon: Lexicon, model: Privatizer) -> None:
-        told = Privatizer(lexicon, model.sampler, Policy(tokenizer="whitespace"))
-        before, _ = before_of(told, "the qab , qac do n't qad - qab ( of ) qac")
-        expected = [number_of(lexicon, "the"), NO_WORD, number_of(lexicon, "n't"), PREVIOUS, NO_WORD]
-        assert before == expected
-
-    def test_words_that_importance_keeps_are_words_in_clear(self, lexicon: Lexicon) -> None:
+    def test_words_that_importance_keeps_are_words_in_clear(
+        self, lexicon: Lexicon, model: Privatizer
+    ) -> None:
         some = compile_model(FLUENT, lexicon, importance=Importance(percent=50, provider="random"))
-        texts = pa.array(
-            [" ".join(f"q{'a'}{chr(97 + (i * 7 + j) % 20)}" for j in range(8)) for i in range(50)]
-        )
-        chosen = some.choose([Texts(texts)])
-        assert chosen is not None
-        everything = compile_model(FLUENT, lexicon)
-        drawn = released(some, texts).to_pylist()
-        kept = [
-            a == b
-            for t, o in zip(texts.to_pylist(), drawn, strict=True)
-            for a, b in zip(t.split(), o.split(), strict=True)
-        ]
-        assert 0.4 < np.mean(kept) < 0.9
-        assert drawn != released(everything, texts).to_pylist()
+        rows = [" ".join(f"qa{chr(97 + (i * 7 + j) % 20)}" for j in range(8)) for i in range(50)]
+        drawn = released(some, pa.array(rows)).to_pylist()
+        pairs = zip(" ".join(rows).split(), " ".join(drawn).split(), strict=True)
+        assert 0.4 < np.mean([a == b for a, b in pairs]) < 0.9
+        assert drawn != released(model, pa.array(rows)).to_pylist()
 
 
 def corpus() -> pa.Array:
@@ -258,10 +230,8 @@ def corpus() -> pa.Array:
     words = [f"q{a}{b}" for a in "ab" for b in "abcdefghij"]
     words += ["the", "of", "don't", "to", "zzunknown", "17", "a@b.cc", "john's"]
     marks = [" ", " ", " ", " ", ", ", ". ", "\n", " - ", "  "]
-    rows = [
-        "".join(str(random.choice(words)) + str(random.choice(marks)) for _ in range(random.integers(0, 120)))
-        for _ in range(120)
-    ]
+    sizes = [random.integers(0, 120) for _ in range(120)]
+    rows = ["".join(str(random.choice(words)) + str(random.choice(marks)) for _ in range(n)) for n in sizes]
     return pa.array([*rows, None, ""])
 
 
@@ -295,7 +265,6 @@ def test_a_stored_model_draws_the_same(model: Privatizer, tmp_path: Any) -> None
     assert released(again, corpus()).equals(released(model, corpus()))
     found = certify(again)
     assert (found.verdict, found.guarantee.status) == ("confirmed", "proved")
-    assert found.loss is not None
     assert found.loss.value <= 2.0
     assert "released before it" in again.guarantee().sentence
 
@@ -311,31 +280,23 @@ def test_the_prior_is_part_of_a_fluent_model_alone(lexicon: Lexicon, model: Priv
     assert FLUENT.without_context() == plain
 
 
-def test_a_preview_shows_laws_where_they_stand(model: Privatizer) -> None:
+def test_a_preview_shows_laws_where_they_stand(lexicon: Lexicon, model: Privatizer) -> None:
     shown = preview(model, "The qab qac, QAD zzunknown", top=3)
-    by_text = {word.text: word for word in shown.words}
-    sampler: Any = model.sampler
-    the = sampler.law(
-        number_of_word(model, "qab"), number_of(lexicon_of(30, 5, among=("john", "of", "well")), "the")
-    )
-    assert by_text["qab"].candidates[0][1] == pytest.approx(float(the.probability.max()))
-    first = number_of_word(model, by_text["qab"].became)
-    after = sampler.law(number_of_word(model, "qac"), first)
-    assert by_text["qac"].candidates[0][1] == pytest.approx(float(after.probability.max()))
-    assert (
-        shown.output == f"The {by_text['qab'].became} {by_text['qac'].became}, {by_text['QAD'].became} [OOV]"
-    )
+    words = {word.text: word for word in shown.words}
+    became = [words[text].became for text in ("qab", "qac", "QAD")]
+    before = (number_of(lexicon, "the"), number_of_word(model, became[0]))
+    for text, h in zip(("qab", "qac"), before, strict=True):
+        likeliest = model.sampler.law(number_of_word(model, text), h).probability.max()
+        assert words[text].candidates[0][1] == pytest.approx(float(likeliest))
+    assert shown.output == "The {} {}, {} [OOV]".format(*became)
 
 
 class TestRefused:
     @pytest.mark.parametrize("consistency", ["record", "dataset"])
-    def test_another_level_of_consistency(
-        self, lexicon: Lexicon, model: Privatizer, consistency: Any
-    ) -> None:
+    def test_another_level_of_consistency(self, lexicon: Lexicon, model: Any, consistency: Any) -> None:
+        settings = {"mechanism": {"name": "custext", "fluent": True}, "consistency": consistency}
         for make in (
-            lambda: parse_model_config(
-                {"mechanism": {"name": "custext", "fluent": True}, "consistency": consistency}
-            ),
+            lambda: parse_model_config(settings),
             lambda: compile_model(FLUENT, lexicon, consistency=consistency),
             lambda: Privatizer(lexicon, model.sampler, consistency=consistency),
         ):
@@ -375,5 +336,4 @@ def test_others_read_no_context(lexicon: Lexicon) -> None:
     assert not plain.reads_context
     assert plain.inputs_after(np.zeros(1, np.int32), np.zeros(1, np.int32)) is None
     alone, after = plain.law(3), plain.law_after(3, 5)
-    assert alone is not None
     np.testing.assert_array_equal(after.weight, alone.weight)

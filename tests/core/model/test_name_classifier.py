@@ -85,43 +85,32 @@ def test_a_batch_equals_its_rows_alone_and_an_audit_agrees(
     folder: Path, which: str, level: str, action: str, lists: bool
 ) -> None:
     made = model(folder, which, level, action, lists)
-    together = drawn(made, TEXTS)
-    assert together == [
-        drawn(made, [text], row_ids=pa.array([number]))[0] for number, text in enumerate(TEXTS)
-    ]
+    together, source = drawn(made, TEXTS), pa.array(TEXTS)
+    assert together == [drawn(made, [text], row_ids=pa.array([row]))[0] for row, text in enumerate(TEXTS)]
     masks = "".join(together)
     # Keller-Anna is one name; lists find Robert and Paris, too.
-    persons, places = (9, 4) if not lists else (10, 5)
-    assert masks.count("[PERSON]") == (persons if action == "mask" else 0)
-    assert masks.count("[LOCATION]") == (places if action == "mask" else 0)
+    assert masks.count("[PERSON]") == (0 if action == "pseudonym" else 10 if lists else 9)
+    assert masks.count("[LOCATION]") == (0 if action == "pseudonym" else 5 if lists else 4)
     words = set(masks.lower().replace("\n", " ").replace(".", " ").replace(",", " ").split())
     assert action == "pseudonym" or not {"anna", "keller", "müller", "york"} & words
     if which not in ("plain", "fluent"):
         return
-    source = pa.array(TEXTS)
-    rows = pa.array(range(len(TEXTS)), pa.int64())
-    same = replace(made.policy, oov="keep", numbers="keep")
-    steps = Step(0, len(made.vocabulary))
+    same, steps = replace(made.policy, oov="keep", numbers="keep"), Step(0, len(made.vocabulary))
     plain = Privatizer(
         made.vocabulary, steps, same, "token", "unchanging", made.table, classifier=made.classifier
     )
+    rows = pa.array(range(len(TEXTS)), pa.int64())
     shaped, _, placed = plain.privatize_with_spans(source, column="", row_ids=rows, key=RunKey.insecure(1))
-    _, _, _, fits = align(
-        made.engine, shaped, pa.array(together), hash_keys(KEY.derive("audit", length=16)), placed
-    )
-    assert fits.all()
+    keys = hash_keys(KEY.derive("audit", length=16))
+    assert align(made.engine, shaped, pa.array(together), keys, placed)[3].all()
 
 
 def union(text: str, made: Privatizer) -> list[tuple[int, int]]:
     """The stretches that either search finds, those that overlap joined, byte by byte."""
-    data, rows = padded(pa.array([text]))
-    found = []
-    for provider in (
-        PublicNames(made.policy.names),
-        *([] if made.classifier is None else [made.classifier]),
-    ):
-        some = provider.find_in(data, rows)
-        found += list(zip(some.starts.tolist(), some.ends.tolist(), strict=True))
+    found: list[tuple[int, int]] = []
+    for provider in (PublicNames(made.policy.names), made.classifier):
+        some = provider.find_in(*padded(pa.array([text])))
+        found += zip(some.starts.tolist(), some.ends.tolist(), strict=True)
     joined: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if joined and start < joined[-1][1]:
@@ -135,63 +124,44 @@ def union(text: str, made: Privatizer) -> list[tuple[int, int]]:
 def test_what_both_searches_find_is_found_once(folder: Path, action: str) -> None:
     made = model(folder, "plain", "token", action, True)
     finder = made.engine.finder
-    assert finder is not None
     for text in TEXTS:
         texts = pa.array([text])
-        spans = finder.find(*padded(texts), texts)
-        found = [
-            (start, end)
-            for start, end, kind in zip(
-                spans.spans.starts.tolist(), spans.spans.ends.tolist(), spans.types.tolist(), strict=True
-            )
-            if finder.names[kind] not in ("email", "username")
-        ]
+        spans, types, *_ = finder.find(*padded(texts), texts)
+        places = zip(spans.starts.tolist(), spans.ends.tolist(), types.tolist(), strict=True)
+        found = [(a, b) for a, b, kind in places if finder.names[kind] not in ("email", "username")]
         mail = text.find("anna@")  # a rule's, which the classifier's is a part of
         assert found == [one for one in union(text, made) if mail < 0 or not mail <= one[0] < mail + 16]
         assert all(one[1] <= other[0] for one, other in pairwise(found))
 
 
-def parts(text: str, search: Classifier) -> list[tuple[str, str]]:
-    found = search.find(pa.array([text]))
-    raw = text.encode()
-    return [
-        (raw[start:end].decode(), search.types[kind])
-        for start, end, kind in zip(
-            found.starts.tolist(), found.ends.tolist(), found.types.tolist(), strict=True
-        )
-    ]
+def parts(text: str, folder: Path, **actions: str) -> list[tuple[str, str]]:
+    """The parts of a text that a classifier finds, with their types."""
+    search = read_classifier(NameSearch(model=str(folder), **actions))  # type: ignore[arg-type]
+    found, raw = search.find(pa.array([text])), text.encode()
+    spans = zip(found.starts.tolist(), found.ends.tolist(), found.types.tolist(), strict=True)
+    return [(raw[start:end].decode(), search.types[kind]) for start, end, kind in spans]
 
 
-def searching(folder: Path, person: str, location: str) -> Classifier:
-    search = NameSearch(model=str(folder), person=person, location=location)  # type: ignore[arg-type]
-    made = read_classifier(search)
-    assert made is not None
-    return made
+NAMED = {"person": "pseudonym", "location": "pseudonym"}
 
 
 def test_words_are_parts_by_their_labels(folder: Path) -> None:
-    named = searching(folder, "pseudonym", "pseudonym")
-    assert parts("Anna Keller's in New York, Anna\u2019S Oslo", named) == [
+    assert parts("Anna Keller's in New York, Anna\u2019S Oslo", folder, **NAMED) == [
         ("Anna", "given_name"), ("Keller", "surname"), ("New", "city"), ("York", "city"), ("Anna", "given_name"),
         ("Oslo", "city"),
     ]  # fmt: skip
-    assert parts("Anna Keller's in New York", searching(folder, "mask", "mask")) == [
-        ("Anna Keller", "person"), ("New York", "location"),
-    ]  # fmt: skip
-    assert parts("Anna Keller's in New York", searching(folder, "keep", "pseudonym")) == [
-        ("New", "city"), ("York", "city"),
-    ]  # fmt: skip
-    assert parts("Anna Keller's in New York", searching(folder, "pseudonym", "keep")) == [
-        ("Anna", "given_name"), ("Keller", "surname"),
-    ]  # fmt: skip
+    for person, location, found in (
+        ("mask", "mask", [("Anna Keller", "person"), ("New York", "location")]),
+        ("keep", "pseudonym", [("New", "city"), ("York", "city")]),
+        ("pseudonym", "keep", [("Anna", "given_name"), ("Keller", "surname")]),
+    ):
+        assert parts("Anna Keller's in New York", folder, person=person, location=location) == found
 
 
 def relabelled(folder: Path, of: dict[str, str], more: dict[str, str] | None = None) -> Path:
     """The tiny classifier, its labels called otherwise; `more` are labels of further words."""
-    labels = {
-        str(place): "-".join([*label.split("-")[:-1], of.get(label.split("-")[-1], label.split("-")[-1])])
-        for place, label in enumerate(LABELS)
-    }
+    cut = [label.split("-") for label in LABELS]
+    labels = {str(place): "-".join([*rest, of.get(last, last)]) for place, (*rest, last) in enumerate(cut)}
     table = logits_table()
     for word, label in (more or {}).items():
         table[VOCABULARY.index(word)] = -40.0
@@ -200,19 +170,14 @@ def relabelled(folder: Path, of: dict[str, str], more: dict[str, str] | None = N
 
 
 def test_persons_without_more_and_streets(tmp_path: Path) -> None:
-    plain = relabelled(
-        tmp_path / "plain",
-        {"GIVEN_NAME": "PER", "SURNAME": "PER", "CITY": "LOC", "EMAIL": "ORG"},
-        {"a": "B-GIVEN_NAME"},
-    )
-    named = searching(plain, "pseudonym", "pseudonym")
-    assert parts("Anna A. Keller and Anna met Keller in Oslo Mail", named) == [
+    kinds = {"GIVEN_NAME": "PER", "SURNAME": "PER", "CITY": "LOC", "EMAIL": "ORG"}
+    plain = relabelled(tmp_path / "plain", kinds, {"a": "B-GIVEN_NAME"})
+    assert parts("Anna A. Keller and Anna met Keller in Oslo Mail", plain, **NAMED) == [
         ("Anna", "given_name"), ("A", "initial"), ("Keller", "surname"), ("Anna", "given_name"), ("Keller", "given_name"),
         ("Oslo", "city"),
     ]  # fmt: skip
     streets = relabelled(tmp_path / "streets", {"SURNAME": "STREET", "CITY": "COUNTRY", "EMAIL": "OTHER"})
-    named = searching(streets, "pseudonym", "pseudonym")
-    assert parts("Anna in Keller Müller Oslo", named) == [
+    assert parts("Anna in Keller Müller Oslo", streets, **NAMED) == [
         ("Anna", "given_name"), ("Keller Müller", "location"), ("Oslo", "region"),
     ]  # fmt: skip
 
@@ -220,22 +185,16 @@ def test_persons_without_more_and_streets(tmp_path: Path) -> None:
 def test_of_equal_stretches_the_kind_of_the_lists_counts(tmp_path: Path) -> None:
     towns = relabelled(tmp_path / "towns", {"GIVEN_NAME": "COUNTRY"})
     text = pa.array(["people met Anna in Oslo"])
-    kinds = []
-    for lists in (True, False):
+    for lists, kinds in ((True, ["given_name", "city"]), (False, ["region", "city"])):
         finder = model(towns, "plain", "token", "pseudonym", lists).engine.finder
-        assert finder is not None
-        kinds.append([finder.names[kind] for kind in finder.find(*padded(text), text).types])
-    assert kinds == [["given_name", "city"], ["region", "city"]]
+        assert [finder.names[kind] for kind in finder.find(*padded(text), text).types] == kinds
 
 
 def test_a_name_of_both_searches_has_one_pseudonym(folder: Path) -> None:
-    both, lists = (
-        model(folder, "plain", "record", "pseudonym", True),
-        NameSearch(lists=True, person="pseudonym", location="pseudonym"),
-    )
+    both, lists = model(folder, "plain", "record", "pseudonym", True), NameSearch(lists=True, **NAMED)  # type: ignore[arg-type]
     alone = replace(both, policy=replace(both.policy, names=lists), classifier=None, fingerprint="")
-    text = "Anna met Robert Keller"
-    assert drawn(both, [text])[0].split()[2:] == drawn(alone, [text])[0].split()[2:]
+    texts = ["Anna met Robert Keller"]
+    assert drawn(both, texts)[0].split()[2:] == drawn(alone, texts)[0].split()[2:]
 
 
 def test_counts_are_those_of_the_output(folder: Path) -> None:
@@ -246,14 +205,11 @@ def test_counts_are_those_of_the_output(folder: Path) -> None:
     assert totals["identifiers_provided"] == totals["names_masked"] == 0
 
 
-def test_a_preview_says_who_found_it(folder: Path) -> None:
-    for lists, said in (
-        (False, "a name, by a classifier"),
-        (True, "a name, by public lists or a classifier"),
-    ):
-        found = preview(model(folder, "plain", "token", "mask", lists), "people like Anna")
-        (last,) = [one for one in found.words if one.text == "Anna"]
-        assert (last.action, last.reason, last.became) == ("masked", said, "[PERSON]")
+@pytest.mark.parametrize(("lists", "by"), [(False, "a classifier"), (True, "public lists or a classifier")])
+def test_a_preview_says_who_found_it(folder: Path, lists: bool, by: str) -> None:
+    found = preview(model(folder, "plain", "token", "mask", lists), "people like Anna").words[-1]
+    assert (found.text, found.action, found.became) == ("Anna", "masked", "[PERSON]")
+    assert found.reason == f"a name, by {by}"
 
 
 def test_the_content_is_part_of_the_fingerprint_and_the_place_is_not(folder: Path, tmp_path: Path) -> None:
@@ -274,7 +230,6 @@ def test_the_content_is_part_of_the_fingerprint_and_the_place_is_not(folder: Pat
 
 def test_labels_of_known_sentences_bind_a_model_to_processors_that_agree(folder: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
-    assert made.classifier is not None
     facts = json.loads(made.classifier.facts.tobytes())
     known = ["surname", *facts["known"][1:]]
     written = np.frombuffer(json.dumps(facts | {"known": known}).encode(), np.uint8)
@@ -331,9 +286,7 @@ def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
         ):
             replace(made, **change, fingerprint="")  # type: ignore[arg-type]
     places = relabelled(tmp_path / "places", {"GIVEN_NAME": "ORG", "SURNAME": "ORG"})
-    with pytest.raises(
-        SettingsError, match=r"^policy\.names\.model: its labels are of location. Choose .* person"
-    ):
+    with pytest.raises(SettingsError, match=r"^policy\.names\.model: its labels are of location.*person"):
         read_classifier(NameSearch(model=str(places), location="keep"))
     kept = NameSearch(model="/no/such/folder", person="keep", location="keep")
     assert read_classifier(kept) is None
@@ -341,11 +294,8 @@ def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["labels", "tokenizer", "folder", "graph"])
 def test_a_classifier_that_cannot_be_used_is_named_by_its_setting(tmp_path: Path, wrong: str) -> None:
-    source = make_tiny_classifier(
-        tmp_path / "c",
-        config={"vocab_size": 5000} if wrong == "tokenizer" else None,
-        without="id2label" if wrong == "labels" else "",
-    )
+    config, without = {"tokenizer": {"vocab_size": 5000}}.get(wrong), {"labels": "id2label"}.get(wrong, "")
+    source = make_tiny_classifier(tmp_path / "c", config=config, without=without)
     if wrong == "folder":
         (source / "config.json").unlink()
     if wrong == "graph":
@@ -373,13 +323,10 @@ def test_arrays_of_a_classifier_that_no_policy_names_are_refused(folder: Path, t
         open_model(tmp_path / "model")
 
 
-def test_a_tokenizer_that_is_none_ends_a_batch_without_a_word(folder: Path, tmp_path: Path) -> None:
+def test_a_tokenizer_that_is_none_ends_a_batch_without_a_word(folder: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
-    assert made.classifier is not None
     held = {**made.classifier.arrays(), "tokenizer": np.frombuffer(b"{", np.uint8)}
+    damaged = replace(made, classifier=Classifier.restore(held, made.policy.names), fingerprint="")
     with pytest.raises(DataError) as caught:
-        drawn(
-            replace(made, classifier=Classifier.restore(held, made.policy.names), fingerprint=""),
-            ["Anna Secret"],
-        )
+        drawn(damaged, ["Anna Secret"])
     assert "Secret" not in str(caught.value)

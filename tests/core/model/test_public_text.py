@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from dptext_spark.config.load import parse_config, parse_model_config
@@ -18,6 +17,7 @@ from dptext_spark.model.artifact import open_model, read_manifest
 from dptext_spark.model.compile import compile_to, prepare
 from dptext_spark.model.public_text import read_prior
 from dptext_spark.text.policy import Policy
+from tests.core.mechanisms.plain_whole import gaussian
 
 WORDS = ["send", "the", "parcel", "late", "again", "oslo"]
 TEXT = "Send the parcel, the late parcel.\n\nDon't send 12 parcel xyzzy parcel don't late\n"
@@ -25,8 +25,7 @@ TEXT = "Send the parcel, the late parcel.\n\nDon't send 12 parcel xyzzy parcel d
 
 @pytest.fixture
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(2).normal(size=(len(WORDS), 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of(WORDS), vectors)
+    return Lexicon(Vocabulary.of(WORDS), gaussian(len(WORDS), 4, 2))
 
 
 @pytest.fixture
@@ -43,14 +42,12 @@ def test_words_and_pairs_are_counted_as_the_engine_cuts_them(
     send, the, parcel, late, _, _ = range(6)
     counts = np.bincount([send, the, parcel, the, late, parcel, send, parcel, parcel, late], minlength=6)
     assert prior.words.tolist() == counted(counts).tolist()
+    assert not set(prior.others) & set(WORDS)
     dont = len(WORDS) + prior.others.index("don't")
     # Marks, numbers, unknown words and the ends of documents part words; a stop word that the lexicon lacks is a context.
     pairs = [(send, the), (the, parcel), (the, late), (late, parcel), (dont, send), (dont, late)]
-    first, second = np.array(sorted(pairs), np.int32).T
-    expected = PairModel.of_counts(
-        prior.words, first, second, np.ones(6, np.int64), len(WORDS) + len(prior.others)
-    )
-    assert prior.pairs is not None
+    (first, second), contexts = np.array(sorted(pairs), np.int32).T, len(WORDS) + len(prior.others)
+    expected = PairModel.of_counts(prior.words, first, second, np.ones(6, np.int64), contexts)
     for name, array in expected.arrays().items():
         assert prior.pairs.arrays()[name].tolist() == array.tolist()
     assert prior.name == "counts of the public text 'public.txt' (10 words)"
@@ -142,8 +139,3 @@ def test_a_model_keeps_its_prior_which_is_no_part_of_its_fingerprint(
     np.save(tmp_path / "model" / "prior.words.npy", np.full(6, 1 / 6))
     with pytest.raises(DataError, match="its numbers have changed"):
         open_model(tmp_path / "model")
-
-
-def test_the_tables_words_follow_the_lexicons(lexicon: Lexicon, corpus: Path) -> None:
-    prior = read_prior(corpus, lexicon)
-    assert not set(prior.others) & set(pa.array(WORDS).to_pylist())

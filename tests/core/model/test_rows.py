@@ -42,22 +42,19 @@ def test_rows_are_drawn_as_by_the_model(
     lexicon: dp.Lexicon, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dptext_spark.model.first_look.RunKey.generate", lambda: KEY)
-    model = model_at(lexicon, level)
-    ids = pa.array([0, 1, 2, 3, 4])
-    expected = {
-        name: model.privatize(pa.array(texts), column=name, row_ids=ids, key=KEY)[0].to_pylist()
-        for name, texts in (("body", BODIES), ("note", NOTES))
-    }
-    drawn = draw_rows(model, {"body": pa.array(BODIES), "note": pa.array(NOTES)})
-    assert {name: texts.to_pylist() for name, texts in drawn.items()} == expected
-    assert expected["body"][1:3] == [None, ""]
-    assert expected["body"][0].endswith(" [OOV]")
+    model, columns = model_at(lexicon, level), {"body": pa.array(BODIES), "note": pa.array(NOTES)}
+    ids = pa.array(range(5))
+    drawn = draw_rows(model, columns)
+    for name, texts in columns.items():
+        assert drawn[name].equals(model.privatize(texts, column=name, row_ids=ids, key=KEY)[0])
+    first, *rest = drawn["body"].to_pylist()
+    assert rest[:2] == [None, ""]
+    assert first.endswith(" [OOV]")
 
 
 def test_each_has_a_key_of_its_own_and_leaves_nothing(lexicon: dp.Lexicon) -> None:
-    model = model_at(lexicon, "dataset")
+    model, words = model_at(lexicon, "dataset"), {"body": pa.array([" ".join(WORDS)])}
     # 8 words to 8 outputs each: that ten substitutions are one has a probability below 1e-9.
-    words = {"body": pa.array([" ".join(WORDS)])}
     assert len({draw_rows(model, words)["body"][0].as_py() for _ in range(10)}) > 1
     assert model._draws == {}
 
@@ -65,16 +62,12 @@ def test_each_has_a_key_of_its_own_and_leaves_nothing(lexicon: dp.Lexicon) -> No
 def test_importance_chooses_in_all_texts_of_a_row(
     lexicon: dp.Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = dp.Importance(provider="random", percent=50)
-    model = model_at(lexicon, "record", chosen)
+    model = model_at(lexicon, "record", dp.Importance(provider="random", percent=50))
     asked: list[int] = []
     choose = Privatizer.choose
-
-    def noted(self: Privatizer, columns: list) -> object:
-        asked.append(len(columns))
-        return choose(self, columns)
-
-    monkeypatch.setattr(Privatizer, "choose", noted)
+    monkeypatch.setattr(
+        Privatizer, "choose", lambda self, texts: asked.append(len(texts)) or choose(self, texts)
+    )
     drawn = draw_rows(model, {"body": pa.array(["send parcel"]), "note": pa.array(["give letter"])})
     assert asked == [2]
     # Two of four words are drawn; a drawn word may come out as itself.
