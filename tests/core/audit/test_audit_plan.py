@@ -28,6 +28,9 @@ output: {path: /data/out}
 """
 
 
+ACCURACY = "accuracy_private_private >= 0.7"
+
+
 def plan(
     table: str = "/data/out", source: str = "/data/in", config: ModelConfig | None = None, **options: Any
 ) -> AuditPlan:
@@ -110,10 +113,7 @@ def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
         ({"require": ["original_share"]}, "require: 'original_share' is not valid"),
         ({"require": ["bayes_success <= 0.5"]}, "require: 'bayes_success <= 0.5'"),
-        (
-            {"attribute": "city", "require": ["accuracy_private_private >= 0.7"]},
-            "require: 'accuracy_private_private >= 0.7'",
-        ),
+        ({"attribute": "city", "require": [ACCURACY]}, f"require: '{ACCURACY}'"),
         ({"against_format": "xml"}, "against_format: 'xml'"),
         ({"source": "a.table", "against_format": "csv", "out": "/m"}, "against_format: 'csv' .* 'a.table'"),
     ],
@@ -122,9 +122,6 @@ def test_what_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=f"^{said}") as caught:
         plan(**change)
     assert "user:pass" not in str(caught.value)
-
-
-ACCURACY = "accuracy_private_private >= 0.7"
 
 
 @pytest.mark.parametrize(

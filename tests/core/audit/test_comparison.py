@@ -215,9 +215,7 @@ def test_a_wrong_grid_or_name(config: ModelConfig, mechanisms: str, epsilons: li
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("field", "given"), [("levels", {"levels": "0.5,0.1"}), ("attacked", {"attacked": 1})]
-)
+@pytest.mark.parametrize(("field", "given"), [("levels", {"levels": "1,0"}), ("attacked", {"attacked": 1})])
 def test_other_wrong_settings(config: ModelConfig, field: str, given: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=rf"^{field}"):
         ComparisonSpec.of(config, "custext", ["1,2"], **given)
@@ -229,11 +227,12 @@ def test_what_cannot_be_compared_is_told_before_anything_is_compiled(
     monkeypatch.setattr("dptext_spark.audit.comparison.load_lexicons", None)
     asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
     chosen = config.model_copy(update={"importance": Importance(percent=30)})
-    for field, settings, public in (
+    cases = (
         ("epsilons: tem", config, texts[0]),
         ("public", config, texts[1]),
         ("importance", chosen, texts[0]),
-    ):
+    )
+    for field, settings, public in cases:
         with pytest.raises(SettingsError, match=f"^{field}"):
             compare(settings, asked, public, texts[1])
 

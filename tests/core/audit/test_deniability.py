@@ -123,9 +123,7 @@ def test_it_says_whether_all_words_were_looked_at(lexicon: Lexicon) -> None:
     assert some.as_dict()["words_chosen"] == "the named words"
 
 
-@pytest.mark.parametrize(
-    "grid", [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [float("nan")], [float("inf")], ["1"], [True]]
-)
+@pytest.mark.parametrize("grid", [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [math.nan], [math.inf], ["1"], [True]])
 def test_a_grid_that_is_none(grid: list[float]) -> None:
     with pytest.raises(SettingsError, match=r"^epsilons: .* is not valid"):
         check_epsilons("epsilons", grid)

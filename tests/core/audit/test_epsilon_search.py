@@ -48,9 +48,8 @@ def staying(unchanged: Callable[[float], float]) -> Callable[[float], TableSampl
         p = unchanged(epsilon)
         ids = np.array([[0, 1], [1, 0]], np.int32)
         share = np.array([[p, 1 - p]] * 2)
-        return TableSampler.of(
-            ids, share, Guarantee("epsilon_dp_within_group", epsilon or 1.0), TableSummary(words=2)
-        )
+        promised = Guarantee("epsilon_dp_within_group", epsilon or 1.0)
+        return TableSampler.of(ids, share, promised, TableSummary(words=2))
 
     return compile_at
 
@@ -85,10 +84,9 @@ def test_two_words_in_closed_form(limit: float) -> None:
 
 def test_several_requirements_the_strictest_decides(lexicon: Lexicon) -> None:
     compile_at = CusText(k=7).over_epsilons(lexicon)
-    alone = [
-        search(compile_at, text, total=WORDS).epsilon for text in ("N_w max <= 0.6", "S_w[100] min >= 6.9")
-    ]
-    both = search(compile_at, "N_w max <= 0.6", "S_w[100] min >= 6.9", total=WORDS)
+    texts = ("N_w max <= 0.6", "S_w[100] min >= 6.9")
+    alone = [search(compile_at, text, total=WORDS).epsilon for text in texts]
+    both = search(compile_at, *texts, total=WORDS)
     assert None not in alone
     assert both.epsilon == pytest.approx(min(alone), rel=2e-3)
     worst = both.at(both.epsilon).findings[0]  # type: ignore[arg-type]
@@ -146,9 +144,7 @@ def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
     assert found.epsilon == pytest.approx(4.0, rel=2e-3)
     assert found.points[0].refused == "mechanism.epsilon: below the floor"
     assert not found.points[0].holds
-    with pytest.raises(
-        SettingsError, match=r"refuses all ε from 0.01 to 0.5: mechanism\.epsilon: below the floor"
-    ):
+    with pytest.raises(SettingsError, match=r"refuses all ε from 0.01 to 0.5: mechanism\.epsilon: below"):
         search(compile_at, "N_w max <= 0.8", high=0.5)
 
 
@@ -271,9 +267,8 @@ def test_what_has_another_form_is_told_the_valid_ones(text: str) -> None:
 
 def measured(values: list[float], lower: list[float], upper: list[float], draws: int | None) -> WordValues:
     of = Intervals(*(np.array(part) for part in (values, lower, upper)))
-    return WordValues(
-        StayRate(), np.array([7, 2, 9], np.int32), of, 10, draws, 0.99 if draws else None, "three"
-    )
+    words, confidence = np.array([7, 2, 9], np.int32), 0.99 if draws else None
+    return WordValues(StayRate(), words, of, 10, draws, confidence, "three")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.core.names import beginning
 SLACK = 1e-9  # sums of floats, in another order
 LAW = CusText(epsilon=3.0, k=4)
 LEVELS = (Level(30, epsilon=0.5), Level(30), Level(None, epsilon=9.0))
+PROVIDERS = ("random", "column")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_a_mean_beyond_the_quantiles_is_in_the_band() -> None:
 
 @pytest.mark.parametrize("stop_words", ["keep", "draw"])
 @pytest.mark.parametrize("consistency", ["token", "record"])
-@pytest.mark.parametrize("provider", ["random", "column"])
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_whatever_levels_words_have_the_band_holds(
     lexicon: Lexicon, provider: Any, consistency: Any, stop_words: Any
 ) -> None:
@@ -130,7 +131,7 @@ def test_whatever_levels_words_have_the_band_holds(
 
 @pytest.mark.parametrize("stop_words", ["keep", "draw"])
 @pytest.mark.parametrize(
-    ("provider", "consistency"), [("column", "token"), ("column", "record"), ("random", "record")]
+    ("provider", "consistency"), [("column", "token"), *((p, "record") for p in PROVIDERS)]
 )
 def test_where_importance_leaves_words_in_clear_the_band_holds_for_any_choice(
     lexicon: Lexicon, provider: Any, consistency: Any, stop_words: Any
@@ -209,12 +210,9 @@ def test_where_no_law_tells_the_reason_stands_instead(
     of_record = Privatizer(few, law, selector=BudgetSelector(Budget(record=1.0), np.array([9])))
     of_context = compile(CusText(epsilon=2.0, k=3, fluent=True), with_pairs(few))
     not_all = compile(noise, lexicon, importance=Importance(provider="idf", percent=30))
-    for model, reason in (
-        (of_record, deniability.OF_RECORD),
-        (of_context, deniability.OF_CONTEXT),
-        (not_all, deniability.NOT_ALL),
-    ):
-        assert expected_change(model) == reason
+    reasons = ((of_record, "OF_RECORD"), (of_context, "OF_CONTEXT"), (not_all, "NOT_ALL"))
+    for model, reason in reasons:
+        assert expected_change(model) == getattr(deniability, reason)
     monkeypatch.setattr(deniability, "WORK", 1 << 16)
     assert expected_change(compile(noise, lexicon)) == deniability.NOT_QUICK
     quick = compile(CusText(epsilon=2.0), lexicon)

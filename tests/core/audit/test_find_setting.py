@@ -96,23 +96,18 @@ def test_settings_without_one_law_are_refused(lexicon: str, changes: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "mechanism", [{"name": "tem"}, {"name": "custext", "k": 10}, {"name": "custext", "remap": "bayes"}]
+    "mechanism", [{}, {"name": "custext", "k": 10}, {"name": "custext", "remap": "bayes"}]
 )
 def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) -> None:
     config = config_of(lexicon, **mechanism)
     words = Lexicon.open(lexicon)
-    compiled_model = compiled(
-        replace(config.mechanism, epsilon=6.0), words, config.policy, config.consistency
-    )
+    mechanism = replace(config.mechanism, epsilon=6.0)
+    compiled_model = compiled(mechanism, words, config.policy, config.consistency)
     texts, rows = public(least=10).texts, np.arange(ROWS, dtype=np.uint64)
-    names = [
-        "linkage_top1(40)",
-        "linkage_source_top10",
-        "linkage_tfidf_top1",
-        "linkage_10_words_top1(30)",
-        "singled_out",
+    names = ["linkage_top1(40)", "linkage_source_top10", "linkage_tfidf_top1", "linkage_10_words_top1(30)"]
+    limits = [
+        requirement for name in (*names, "singled_out") if (requirement := text_requirement(f"{name} <= 0.5"))
     ]
-    limits = [requirement for name in names if (requirement := text_requirement(f"{name} <= 0.5"))]
     public_text, lexicon_of_model = PublicText(config, words, texts, limits), compiled_model.lexicon
     assert isinstance(lexicon_of_model, Lexicon)
     model = public_text.model(lexicon_of_model, compiled_model.sampler)
@@ -121,12 +116,11 @@ def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) 
     pairs = read_pairs(model, model, Pair([texts], [output]), rows, KEY)
     linker = Linker(pairs, KEY, None, Laws(model), shared=False)
     linker.add(pairs)
-    standings = {
-        name: Standings(
-            Ranks(*(count[state != NOT_ASKED] for count in fit)), state[state != NOT_ASKED] == LOST, ROWS - 1
-        )
-        for name, state, fit in linker.standings
-    }
+    standings = {}
+    for name, state, fit in linker.standings:
+        asked = state != NOT_ASKED
+        ranks = Ranks(*(count[asked] for count in fit))
+        standings[name] = Standings(ranks, state[asked] == LOST, ROWS - 1)
     expected = [
         standings[RELEASED].rate(1, 40),
         standings["source"].rate(10),
@@ -141,26 +135,21 @@ def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) 
 
 def test_what_is_found_holds_and_more_does_not(lexicon: str) -> None:
     limit = "linkage_top1(60) <= 0.7"
-    found = find_setting(
-        config_of(lexicon), [limit, "bayes token <= 0.9"], public(), low=1.0, high=64.0, steps=6
-    )
+    limits = [limit, "bayes token <= 0.9"]
+    found = find_setting(config_of(lexicon), limits, public(), low=1.0, high=64.0, steps=6)
     assert {combination.chosen["remap"] for combination in (*found.met, *found.broken)} == {"none", "bayes"}
     best = found.met[0]
     assert best.epsilon is not None
     assert 1.0 < best.epsilon < 64.0
     assert best.seen[best.epsilon].findings[-1].judged <= 0.7
     assert min(epsilon for epsilon in best.seen if not best.seen[epsilon].holds) < 1.2 * best.epsilon
-    assert [combination.left for combination in found.met] == sorted(
-        (combination.left for combination in found.met), reverse=True
-    )
+    left = [combination.left for combination in found.met]
+    assert left == sorted(left, reverse=True)
     assert best.similarities[64.0] > best.left > best.similarities[1.0]
     assert not found.is_cut
     read = yaml.safe_load(found.settings)["mechanism"]
-    assert (read["name"], read["epsilon"], read.get("remap", "none")) == (
-        "tem",
-        best.epsilon,
-        best.chosen["remap"],
-    )
+    assert (read["name"], read["epsilon"]) == ("tem", best.epsilon)
+    assert read.get("remap", "none") == best.chosen["remap"]
     assert parse_model_config({"mechanism": read}).mechanism == replace(best.mechanism, epsilon=best.epsilon)
     assert found.as_dict()["met"][0]["epsilon"] == best.epsilon  # type: ignore[index,call-overload]
     assert f"{best.epsilon:g}" in settings_found(found).text()
@@ -169,7 +158,7 @@ def test_what_is_found_holds_and_more_does_not(lexicon: str) -> None:
 def test_where_nothing_meets_it_the_nearest_is_named(lexicon: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config, limit = config_of(lexicon, name="custext"), ["linkage_top1(60) <= 0.001"]
     with pytest.raises(
-        SettingsError, match=r"none of 24 settings .* The nearest is custext, k (10|20|60|100), mapping"
+        SettingsError, match=r"none of 24 settings .* nearest is custext, k (10|20|60|100), map"
     ):
         find_setting(config, limit, public(), low=1.0, high=64.0)
     monkeypatch.setattr(module, "FIRST_SECONDS", -1.0)

@@ -55,9 +55,8 @@ def test_shares_and_what_they_are_of() -> None:
 
 def test_shares_of_nothing_are_none() -> None:
     found = values(text_figures(dict.fromkeys(COUNTS, 0), column="body"))
-    assert {name for name, value in found.items() if value is None} == {
-        name for name in found if "share" in name or "kept" in name
-    }
+    shares = {name for name in found if "share" in name or "kept" in name}
+    assert {name for name, value in found.items() if value is None} == shares
 
 
 def test_a_list_that_is_given() -> None:
@@ -207,13 +206,13 @@ def test_entries_of_a_list_are_counted_as_wholes() -> None:
 
 def test_words_that_stayed_are_those_of_names() -> None:
     sources = [
-        "I met Ada Lovelace in London",
+        "met Ada Lovelace in London",
         "so ada met ZORBLAX. Mary-Ann",
         "the dog Ada",
         "Dr. van Helsing",
         None,
     ]
-    tables = ["I met Ada cat in Paris", "so ada met zorblax. Mary-Ann", "the dog", "Dr. van Helsing", None]
+    tables = ["met Ada cat in Paris", "so ada met zorblax. Mary-Ann", "the dog", "Dr. van Helsing", None]
     texts, *pairing = paired(sources, tables)
     words, n = kept_words(FoundNames.of(texts), *pairing)
     # "ada" is found in lower case, "Mary" though it begins a sentence; "van Helsing" is one part.

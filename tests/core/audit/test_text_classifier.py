@@ -204,9 +204,8 @@ def test_the_area_is_the_share_of_pairs_in_order() -> None:
     # Hanley and McNeil's standard error (1982).
     q1, q2 = expected / (2 - expected), 2 * expected**2 / (1 + expected)
     m, n = positive.sum(), (~positive).sum()
-    error = np.sqrt(
-        (expected * (1 - expected) + (m - 1) * (q1 - expected**2) + (n - 1) * (q2 - expected**2)) / (m * n)
-    )
+    spread = (m - 1) * (q1 - expected**2) + (n - 1) * (q2 - expected**2)
+    error = np.sqrt((expected * (1 - expected) + spread) / (m * n))
     assert (found.upper - found.lower) / 2 == pytest.approx(1.96 * error, rel=0.3)
     assert auc(-scores, positive).value == pytest.approx(1 - expected)
     assert auc(np.zeros(10), np.arange(10) < 3).value == 0.5

@@ -30,10 +30,8 @@ class Words:
 
 
 def records(*rows: list[int]) -> Words:
-    return Words(
-        np.array([word for row in rows for word in row], np.int32),
-        np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64),
-    )
+    words = np.array([word for row in rows for word in row], np.int32)
+    return Words(words, np.cumsum([0, *map(len, rows)]).astype(np.int64))
 
 
 VECTORS = np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], np.float32)
@@ -122,9 +120,8 @@ def read(texts: Sequence[str]) -> TextVectors:
     rows = [np.array([AXES[word] for word in text.split()], np.float32).reshape(-1, 4) for text in texts]
     means = np.array([one.mean(axis=0) if len(one) else np.zeros(4) for one in rows], np.float32)
     lengths = np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
-    return TextVectors(
-        means / lengths, np.concatenate(rows), np.append(0, np.cumsum([len(one) for one in rows]))
-    )
+    bounds = np.append(0, np.cumsum([len(one) for one in rows]))
+    return TextVectors(means / lengths, np.concatenate(rows), bounds)
 
 
 def test_sub_words_are_matched_with_the_most_similar() -> None:

@@ -33,9 +33,7 @@ def test_parts_come_back_in_order_and_matrix_products_take_one_thread() -> None:
     assert in_threads(work, np.arange(0), 4) == []
 
 
-@pytest.mark.parametrize(
-    "mechanism", [CusText(k=5), TEM(epsilon=2.0), MVC(epsilon=6.0), Vickrey(epsilon=6.0)]
-)
+@pytest.mark.parametrize("mechanism", [CusText(k=5), TEM(epsilon=2.0), MVC(epsilon=6), Vickrey(epsilon=6.0)])
 def test_draws_do_not_depend_on_the_parts(
     mechanism: Mechanism, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

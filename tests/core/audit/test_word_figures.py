@@ -88,10 +88,8 @@ def test_closed_forms_along_a_list(epsilon: float) -> None:
     """1-Diffractor mid-list: N_w is tanh(ε/2) for the geometric law and tanh(ε/4) for TEM (beyond γ TEM is flat: β = 1e-9)."""
     words = 4001
     middle = words // 2
-    for window, rate in (
-        (Window.geometric(words, 1, epsilon), epsilon / 2),
-        (Window.tem(words, 1, epsilon, 1e-9), epsilon / 4),
-    ):
+    windows = Window.geometric(words, 1, epsilon), Window.tem(words, 1, epsilon, 1e-9)
+    for window, rate in zip(windows, (epsilon / 2, epsilon / 4), strict=True):
         start, edges = int(window.start[middle]), window.edges.astype(object)
         reached = edges[words - 1 - middle : 2 * words - 1 - middle]
         low = np.array([max(int(edge), start) for edge in reached], object)
@@ -286,12 +284,11 @@ def test_blocks_are_the_whole_in_parts(name: str, settings: dict[str, object], l
 def test_a_row_that_holds_a_weight_of_nothing() -> None:
     """An outcome whose weight is zero cannot come out, and is no entry."""
     ids = np.array([[0, 1, 2], [2, 1, 0]], np.int32)
-    made = TableSampler.of(
-        ids,
+    weights, promised = (
         np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]),
         Guarantee("epsilon_dp_within_group", 1.0),
-        TableSummary(),
     )
+    made = TableSampler.of(ids, weights, promised, TableSummary())
     found = outcomes(made, np.array([0, 1], np.int32))
     assert rows_of(found) == [([0, 1], [0.25, 0.75]), ([2], [1.0])]
 

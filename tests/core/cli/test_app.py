@@ -215,9 +215,8 @@ def words(tmp_path: Path) -> str:
     rng = random.Random(4)
     vectors = tmp_path / "vectors.txt"
     names = [a + b for a in "bcdfghkl" for b in "aeiou"]
-    vectors.write_text(
-        "".join(f"{n} {' '.join(f'{rng.gauss(0, 1):.4f}' for _ in range(4))}\n" for n in names)
-    )
+    numbers = [[f"{rng.gauss(0, 1):.4f}" for _ in range(4)] for _ in names]
+    vectors.write_text("".join(f"{n} {' '.join(each)}\n" for n, each in zip(names, numbers, strict=True)))
     assert dptext("lexicon", "import", vectors, tmp_path / "lexicon", "--json") == 0
     return f"lexicon.source={tmp_path / 'lexicon'}"
 
@@ -274,15 +273,7 @@ def test_calibrate_searches_settings_on_a_public_text(
     text, names = tmp_path / "public.txt", [a + b for a in "bcdfghkl" for b in "aeiou"]
     rng = random.Random(5)
     text.write_text("".join(f"{' '.join(rng.choices(names, k=rng.randint(2, 6)))}\n" for _ in range(60)))
-    asked = [
-        "calibrate",
-        "--set",
-        words,
-        "--set",
-        "mechanism.name=tem",
-        "--public",
-        text,
-    ]
+    asked = ["calibrate", "--set", words, "--set", "mechanism.name=tem", "--public", text]
     capsys.readouterr()
     assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9", "--json") == 0
     best = json.loads(capsys.readouterr().out)["met"][0]
@@ -339,9 +330,8 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
     assert re.search(r"duplicates +1\n", capsys.readouterr().out)
     overrides = ("--set", f"lexicon.source={folder}", "--set", "mechanism.k=4")
     assert dptext("preview", "wa wb", *overrides, "--json") == 0
-    assert {w["word"] for w in json.loads(capsys.readouterr().out)["words"][0]["candidates"]} <= {
-        f"w{c}" for c in "abcdefgh"
-    }
+    (word, *_) = json.loads(capsys.readouterr().out)["words"]
+    assert {entry["word"] for entry in word["candidates"]} <= {f"w{c}" for c in "abcdefgh"}
 
 
 @pytest.mark.parametrize(
@@ -392,18 +382,16 @@ def test_debug_may_stand_anywhere(settings: Path, job: list[Any], capsys: pytest
         assert dptext(*arguments) == 4
         out, err = capsys.readouterr()
         assert out == ""
-        assert {said in err for said in ("may show private", "Traceback", "marker")} == {
-            "--debug" in arguments
-        }
+        shown = [said in err for said in ("may show private", "Traceback", "marker")]
+        assert shown == ["--debug" in arguments] * 3
 
 
 @pytest.mark.long
 def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
     assert in_a_process("preview", "x", "--set", "policy.oov=x").returncode == 2
     command = f"{sys.executable} -m dptext_spark.cli.app mechanisms --json | head -c 1"
-    ended = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60, check=False
-    )
+    bash = ["bash", "-o", "pipefail", "-c", command]
+    ended = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
     assert ended.stdout == "["
     assert "Traceback" not in ended.stderr
 
@@ -411,12 +399,8 @@ def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
 @pytest.mark.long
 def test_a_narrow_encoding_is_no_failure() -> None:
     command = [sys.executable, "-m", "dptext_spark.cli.app", "preview", "Hello"]
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "PYTHONIOENCODING": "ascii",
-        "HOME": str(Path.home()),
-        "PYTHONPATH": ":".join(sys.path),
-    }
+    env = {"PATH": "/usr/bin:/bin", "PYTHONIOENCODING": "ascii", "HOME": str(Path.home())}
+    env["PYTHONPATH"] = ":".join(sys.path)
     for extra in ([], ["--json"]):
         ended = subprocess.run([*command, *extra], capture_output=True, env=env, timeout=120, check=False)
         assert ended.returncode == 0, ended.stderr

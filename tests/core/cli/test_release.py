@@ -35,11 +35,7 @@ WRONG = {
     "release t": ["dptext start t", "dptext release t.yaml"],
     "release db.tickets": ["dptext start db.tickets", "dptext release tickets.yaml"],
     "release none.yaml": ["dptext start TABLE --to none.yaml", "dptext release none.yaml"],
-    "release r.yaml --label stars": [
-        "dptext run FILE",
-        "dptext audit FILE --label ...",
-        "dptext report FILE",
-    ],
+    "release r.yaml --label stars": ["dptext run FILE", "dptext audit FILE --label ..", "dptext report FILE"],
     "release --config r.yaml": ["dptext release FILE"],
     "run --config=r.yaml": ["dptext run FILE"],
     "ledger --config r.yaml": ["dptext ledger FILE"],
@@ -108,10 +104,8 @@ def test_a_requirement_of_an_audit_needs_a_row_key(here: Path, capsys: pytest.Ca
 def test_the_settings_of_a_run_are_all_that_an_audit_takes(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        dptext("audit", "r.yaml", "--dry-run", "--json", "-s", "output.path=/none/other", "--label", "stars")
-        == 0
-    )
+    named = ("-s", "output.path=/none/other", "--label", "stars")
+    assert dptext("audit", "r.yaml", "--dry-run", "--json", *named) == 0
     short: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (short["table"], short["source"], short["label"]) == ("/none/other", "/none/in", "stars")
     assert short["metrics"] == "/none/other_audit/restricted/metrics"

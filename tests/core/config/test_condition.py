@@ -99,23 +99,16 @@ def test_a_file_of_settings_says_the_same(tmp_path: Path) -> None:
     """YAML would take the name `null` for no text."""
     where = "{country: [DE, NO], day: {ge: 2026-01-01}, id: 7, country_: {null: false}, flag: no}"
     file = tmp_path / "settings.yaml"
-    file.write_text(
-        f"input: {{path: /in, where: {where}}}\ncolumns: [body]\noutput: {{path: /out}}\nrow_key: id\n"
-    )
-    expected = {
-        "country": ["DE", "NO"],
-        "day": {"ge": "2026-01-01"},
-        "id": 7,
-        "country_": {"null": False},
-        "flag": "no",
-    }
+    rest = "columns: [body]\noutput: {path: /out}\nrow_key: id\n"
+    file.write_text(f"input: {{path: /in, where: {where}}}\n{rest}")
+    expected = {"country": ["DE", "NO"], "day": {"ge": "2026-01-01"}, "id": 7}
+    expected |= {"country_": {"null": False}, "flag": "no"}
     config = load_config(file)
     assert config.input.where == expected
     with pytest.raises(SettingsError, match=r"^input\.where\.id: None is not valid"):
         load_config(file, ["input.where.id=null"])
-    more = load_config(
-        file, ["input.where.day.lt=2026-02-01", "input.where.country=[AT]", "input.where.note.null=true"]
-    )
+    overrides = ["day.lt=2026-02-01", "country=[AT]", "note.null=true"]
+    more = load_config(file, [f"input.where.{item}" for item in overrides])
     changed = {"country": ["AT"], "day": {"ge": "2026-01-01", "lt": "2026-02-01"}, "note": {"null": True}}
     assert more.input.where == {**expected, **changed}
     file.write_text(dumped({"input": {"path": "/in", "where": expected}}, 80))

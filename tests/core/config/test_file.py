@@ -29,30 +29,14 @@ TEXTS = [
 def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
     settings = {"columns": TEXTS, "a": {name: 1 for name in TEXTS}, "b": [1, 1e3, 1e-9, True, None, -2.5]}
     assert read(tmp_path, dumped(settings, 100)) == settings
-    assert [type(value) for value in read(tmp_path, dumped(settings, 100))["b"]] == list(
-        map(type, settings["b"])
-    )
+    kinds = [type(value) for value in read(tmp_path, dumped(settings, 100))["b"]]
+    assert kinds == list(map(type, settings["b"]))
 
 
 def test_reads_the_core_schema_and_no_more(tmp_path: Path) -> None:
     written = "1e-3 no on 2024-01-01 010 1:30 true ~ 1_000 .5 -7 1. null .inf -.inf"
-    expected = [
-        0.001,
-        "no",
-        "on",
-        "2024-01-01",
-        10,
-        "1:30",
-        True,
-        None,
-        "1_000",
-        0.5,
-        -7,
-        1.0,
-        None,
-        math.inf,
-        -math.inf,
-    ]
+    expected = [0.001, "no", "on", "2024-01-01", 10, "1:30", True, None, "1_000", 0.5, -7, 1.0, None]
+    expected += [math.inf, -math.inf]
     assert read(tmp_path, f"a: [{written.replace(' ', ', ')}]\n") == {"a": expected}
     assert math.isnan(read(tmp_path, "c: .nan\n")["c"])
 
@@ -136,26 +120,17 @@ def test_an_override_without_a_name_is_refused(item: str) -> None:
 
 
 SECRETS = (
-    *("key.file=/home/run.key", "key=marker", "key.secret=marker", "input.options.password=marker"),
+    *("key.file=/home/run.key", "key=marker", "key.secret=marker"),
     *(
-        "input.options.fs.azure.account.key=marker",
-        "input.options.accessKey=marker",
-        "input.options.sas=marker",
-    ),
-    *("input.options.authToken=marker", "input.options.parquet.encryption.key.list=marker"),
-    *(
-        "input.options.fs.s3a.encryption.key=marker",
-        "input.options.pwd=marker",
-        "input.options.connectionString=marker",
+        f"input.options.{name}=marker"
+        for name in (
+            *("password", "fs.azure.account.key", "accessKey", "sas", "authToken", "pwd", "connectionString"),
+            *("parquet.encryption.key.list", "fs.s3a.encryption.key"),
+        )
     ),
 )
-FINE = (
-    "row_key=id",
-    "record_key=id",
-    "policy.tokenizer=words",
-    "input.options.sep=;",
-    "input.options.multiLine=true",
-)
+OPTIONS = ("input.options.sep=;", "input.options.multiLine=true")
+FINE = ("row_key=id", "record_key=id", "policy.tokenizer=words", *OPTIONS)
 
 
 @pytest.mark.parametrize("item", SECRETS)

@@ -97,10 +97,8 @@ def test_a_variable_of_the_workers_stays(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("key", [{}, {"secret": {"scope": "text", "name": "run-key"}}])
 def test_what_workers_cannot_read_is_refused_with_executors(key: dict[str, object]) -> None:
-    for deliver, said in (
-        ("executors", "executors needs .*key\\.file or key\\.env"),
-        ("broadcast", "valid"),
-    ):
+    needs = r"executors needs .*key\.file or key\.env"
+    for deliver, said in (("executors", needs), ("broadcast", "valid")):
         with pytest.raises(SettingsError, match=rf"key\.deliver: .*{said}"):
             parse_model_config({"key": {**key, "deliver": deliver}})
     assert parse_model_config({"key": key}).key.deliver == "closure"

@@ -77,10 +77,8 @@ def laughs(levels: int, kind: str) -> str:
 def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text)
-    with (
-        at_once(),
-        pytest.raises(SettingsError, match=f"settings.yaml', .*({said}).*. Use at most") as caught,
-    ):
+    said = f"settings.yaml', .*({said}).*. Use at most"
+    with at_once(), pytest.raises(SettingsError, match=said) as caught:
         load_model_config(file)
     assert len(str(caught.value)) < 500
 
@@ -124,9 +122,7 @@ def test_long_lists_of_words_are_no_trouble() -> None:
 
 def test_what_stands_in_two_places_may_be_written_once(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text(
-        "policy: &p {oov: keep}\nlexicon: &l {source: default}\nimportance: null\nrun: {id: &i x}\n"
-    )
+    file.write_text("policy: &p {oov: keep}\nlexicon: &l {source: default}\nrun: {id: &i x}\n")
     assert load_model_config(file).policy.oov == "keep"
 
 

@@ -15,10 +15,8 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.text.names.search import ListSource, ListSources
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
-GIVEN = {
-    "mask": [{"file": "a.txt"}, {"table": "crm.people", "column": "name"}, {"column": "who"}],
-    "keep": [{"file": "b"}],
-}
+MASKED = [{"file": "a.txt"}, {"table": "crm.people", "column": "name"}, {"column": "who"}]
+GIVEN = {"mask": MASKED, "keep": [{"file": "b"}]}
 
 
 def test_they_stand_in_the_policy_and_are_read_back() -> None:
@@ -27,10 +25,8 @@ def test_they_stand_in_the_policy_and_are_read_back() -> None:
         (ListSource("a.txt"), ListSource(None, "crm.people", "name"), ListSource(None, None, "who")),
         (ListSource("b"),),
     )
-    assert [field for field, _ in config.lists.named()] == [
-        *(f"policy.mask[{i}]" for i in range(3)),
-        "policy.keep[0]",
-    ]
+    named = [field for field, _ in config.lists.named()]
+    assert named == [*(f"policy.mask[{i}]" for i in range(3)), "policy.keep[0]"]
     assert config.as_dict()["policy"] | GIVEN == config.as_dict()["policy"]
     assert parse_config(config.as_dict()) == config
     # They are no part of what a model is made from.
@@ -74,10 +70,7 @@ def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
         ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column is not valid"),
         ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 is not valid. Choose a text"),
         ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' is not valid. Choose a text"),
-        (
-            {"mask": [{"fiel": "a"}]},
-            r"policy\.mask\[0\]\.fiel: no such setting. Choose file, table, column, kind or replace\. .*file",
-        ),
+        ({"mask": [{"fiel": "a"}]}, r"policy\.mask\[0\]\.fiel: no such setting. Choose file, table, column, kind or"),
         ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' is not valid. Choose catalog"),
         ({"keep": [{"fiel": "a"}]}, r"policy\.keep\[0\]\.fiel: no such setting. Choose file, table or column\. .*file"),
         ({"mask": [{**A, "kind": "person"}]}, r"policy\.mask\[0\]\.kind: 'person' is not valid"),
@@ -105,9 +98,8 @@ def test_it_stands_in_the_policy_and_is_read_back() -> None:
     assert config.allow_unknown
     assert config.as_dict()["policy"]["allow_unknown"] is True
     assert parse_config(config.as_dict()) == config
-    assert (
-        parse_model_config({"policy": {"allow_unknown": True}}).as_dict()["policy"]["allow_unknown"] is True
-    )
+    model = parse_model_config({"policy": {"allow_unknown": True}})
+    assert model.as_dict()["policy"]["allow_unknown"] is True
     least = ["input.path=/in", "columns=[b]", "row_key=id", "output.path=/o"]
     assert load_config(None, [*least, "policy.allow_unknown=true"]).allow_unknown
 
@@ -135,9 +127,7 @@ def test_what_is_neither_is_refused(settings: dict[str, Any], said: str) -> None
         parse_config({**PLAIN, **settings})
 
 
-@pytest.mark.parametrize(
-    ("oov", "said"), [("mask", "[OOV]"), ("draw", "uniform words"), ("keep", "IN CLEAR")]
-)
+@pytest.mark.parametrize(("oov", "said"), [("mask", "[OOV]"), ("draw", "uniform"), ("keep", "IN CLEAR")])
 def test_the_statement_warns_of_what_becomes_of_nearly_all_words(oov: str, said: str) -> None:
     def warnings(allowed: bool) -> str:
         config = parse_config({**PLAIN, "policy": {"allow_unknown": allowed, "oov": oov}})

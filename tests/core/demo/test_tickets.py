@@ -109,9 +109,8 @@ def test_the_first_ticket_shows_everything(table: pa.Table) -> None:
     privatizer, _ = prepare(load_model_config(folder_of("conf") / "strict.yaml", ["lexicon.source=default"]))
     text = table["body"][0].as_py()
     assert {"Emily", "Manchester", "Quorvelle", "the", "my"} <= set(re.findall(r"\w+", text))
-    out, _ = privatizer.privatize(
-        pa.array([text]), column="body", row_ids=pa.array([0]), key=RunKey.insecure(1)
-    )
+    ids = pa.array([0])
+    out, _ = privatizer.privatize(pa.array([text]), column="body", row_ids=ids, key=RunKey.insecure(1))
     kinds = "EMAIL URL PHONE IBAN CARD IP USERNAME DATE PERSON LOCATION OOV"
     assert set(re.findall(r"\[([A-Z]+)\]", out[0].as_py())) >= set(kinds.split())
 
@@ -141,16 +140,13 @@ def test_the_words_around_tell_as_much_as_in_what_people_write(table: pa.Table, 
     """Near what is found in SST-2, and not for being made of words that nobody could expect."""
     privatizer, _ = prepare(demo_config("/tickets", "/sanitized"))
     bodies = table["body"].to_pylist()[:2_000]  # those of the demo's report
-    files = [
-        (shared_data / "sst2" / f"{name}.tsv").read_text(encoding="utf-8")
-        for name in ("train", "dev", "test")
-    ]
+    paths = [shared_data / "sst2" / f"{name}.tsv" for name in ("train", "dev", "test")]
+    files = [path.read_text(encoding="utf-8") for path in paths]
     reviews = [line.rsplit("\t", 1)[0] for file in files for line in file.split("\n") if line]
     assert 0.40 < context_found(privatizer, reviews) < 0.46  # .427 in the style of the demo
     assert 0.42 <= context_found(privatizer, bodies) <= 0.48  # .447
-    assert perplexity(privatizer, bodies[::2], bodies[1::2]) < perplexity(
-        privatizer, reviews[::2], reviews[1::2]
-    )
+    own, theirs = (perplexity(privatizer, texts[::2], texts[1::2]) for texts in (bodies, reviews))
+    assert own < theirs
     tweets = [
         " ".join(line.split("\t")[0] for line in one.splitlines() if line)
         for one in (shared_data / "wnut17" / "train.conll").read_text(encoding="utf-8").split("\n\n")

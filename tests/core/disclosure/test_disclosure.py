@@ -32,16 +32,9 @@ SUMMARY = Summary(
     inputs_per_output=Quantiles(1.0, 135.0, 17.0, 19.5),
     ruled_out_bits=5.25,
 )
-HEADINGS = [
-    "Protected",
-    "Released in clear",
-    "Not protected",
-    "Assumptions",
-    "Across runs",
-]
-GUARANTEE = Guarantee(
-    "epsilon_dp_within_group", 2.0, unit="one occurrence of a word", sentence="A bound holds."
-)
+HEADINGS = ["Protected", "Released in clear", "Not protected", "Assumptions", "Across runs"]
+TOKEN = "one occurrence of a word"
+GUARANTEE = Guarantee("epsilon_dp_within_group", 2.0, unit=TOKEN, sentence="A bound holds.")
 SETTINGS: dict[str, Any] = {
     "input": {"path": "/in"}, "columns": ["body", "subject"], "row_key": "ticket", "output": {"path": "/out"},
 }  # fmt: skip
@@ -103,17 +96,15 @@ def classified(level: str, more: dict[str, Any] | None = None) -> dict[str, Any]
 
 
 def providing(level: str) -> dict[str, Any]:
-    return {
-        **policy(providers=[finder.path for finder in FINDERS]),
-        "providers": FINDERS,
-        "consistency": level,
-    }
+    paths = [finder.path for finder in FINDERS]
+    return {**policy(providers=paths), "providers": FINDERS, "consistency": level}
 
 
 def important(**selection: Any) -> dict[str, Any]:
     return {"columns": ["body"], "importance": {"percent": 30, **selection}}
 
 
+NAMES_BY_PSEUDONYMS = policy(names=SEARCH | {"person": "pseudonym"})
 # What each changes of the statement is kept as text in tests/frozen/texts.
 CHANGES: dict[str, dict[str, Any]] = {
     **{f"consistency {level}": {"consistency": level} for level in ("record", "dataset")},
@@ -141,10 +132,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "names": policy(names=SEARCH),
     "names, not places": policy(names=SEARCH | {"location": "keep"}),
     **{
-        f"names by pseudonyms, {level}": {
-            **policy(names=SEARCH | {"person": "pseudonym"}),
-            "consistency": level,
-        }
+        f"names by pseudonyms, {level}": {**NAMES_BY_PSEUDONYMS, "consistency": level}
         for level in ("token", "record", "dataset")
     },
     **{f"classifier, {level}": classified(level) for level in ("token", "record", "dataset")},
@@ -185,11 +173,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no other column": {"other_columns": ()},
     "the row key alone": {"other_columns": ("ticket",)},
     **{
-        f"other_columns {columns}": {
-            "other_columns": None,
-            "output": {"path": "/out", "other_columns": columns},
-        }
-        for columns in ("keep", "drop", ["a"], ["a", "b"])
+        f"other_columns {each}": {"other_columns": None, "output": {"path": "/out", "other_columns": each}}
+        for each in ("keep", "drop", ["a"], ["a", "b"])
     },
     **{f"identity {identity}": {"identity": identity} for identity in ("file_row", "ordinal:8", None)},
     "record key": {"record_key": "customer"},
@@ -402,13 +387,7 @@ SAME = {
     "stream.starting_version": "which rows are read",
     "key.deliver": "how the key reaches the workers: what they draw is the same",
     **dict.fromkeys(
-        (
-            "ledger.path",
-            "ledger.table",
-            "ledger.limit",
-            "ledger.raise_limit",
-            "ledger.override",
-        ),
+        (f"ledger.{name}" for name in ("path", "table", "limit", "raise_limit", "override")),
         "what is counted is said by the run's own statement",
     ),
     **dict.fromkeys(("audit.shareable", "audit.restricted"), "the account's"),

@@ -17,18 +17,15 @@ from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.model.record import RecordEpsilon
 
-CONFIG = parse_config(
-    {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "importance": {"percent": 30}}
-)
+SETTINGS = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+CONFIG = parse_config({**SETTINGS, "importance": {"percent": 30}})
 GUARANTEE = Guarantee("epsilon_dp", 2.0, sentence="A bound holds.")
-CERTIFICATE = Certificate(
-    "confirmed", GUARANTEE, LossFigure(1.5, 1.25, 9, 9, (1, 2), "a test", verdict="confirmed"), "Confirmed."
-)
+LOSS = LossFigure(1.5, 1.25, 9, 9, (1, 2), "a test", verdict="confirmed")
+CERTIFICATE = Certificate("confirmed", GUARANTEE, LOSS, "Confirmed.")
 STATEMENT = Statement((("Protected", ("Words.",)),))
 SPENT = Spent("body", (Total(None, "a word", 2.0, 0.0, False, 1),), 2.0, 2.0)
-SPENDING = Balance(
-    "/ledger", "2026-01-01", "/in", (SPENT,), limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",)
-)
+LEDGER = ("/ledger", "2026-01-01", "/in", (SPENT,))
+SPENDING = Balance(*LEDGER, limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",))
 FACTS = RunFacts(
     config=CONFIG, guarantee=GUARANTEE, certificate=CERTIFICATE, mapping=Summary(words=9), status="succeeded", run_id="r1",
     rows=3,

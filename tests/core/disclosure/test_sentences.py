@@ -71,8 +71,7 @@ def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str
     if selection is not None:
         second = mechanism.epsilon * SECOND  # type: ignore[attr-defined]
         levels = [
-            {**one, **({"epsilon": second} if "epsilon" in one else {})}
-            for one in selection.get("levels", ())
+            each | ({"epsilon": second} if "epsilon" in each else {}) for each in selection.get("levels", ())
         ]
         settings["importance"] = {**selection, **({"levels": levels} if levels else {})}
     config = parse_config(settings)
@@ -146,9 +145,8 @@ def test_the_ledger_names_the_words_that_it_is_about(name: str, level: str, chos
     )  # fmt: skip
     for said in (str(spent_on([spent], "body")), after([], [spent], "/ledger").sentence):
         assert ("for each unit of distance" in said) == (promised.kind == "metric_dp")
-        assert ("between words that share an output set" in said) == (
-            promised.kind == "epsilon_dp_within_group"
-        )
+        within = promised.kind == "epsilon_dp_within_group"
+        assert ("between words that share an output set" in said) == within
         assert (", between sensitive words (spent once)" in said) == (name == "santext")
         assert ("δ" in said) == (promised.kind == "approx_dp")
     # SanText over all words promises something else, and the two are not added.
@@ -259,9 +257,8 @@ def test_the_bound_of_a_record_holds_for_all_records_of_three_words(
     for i, j in itertools.combinations(range(len(RECORDS)), 2):
         one, other = RECORDS[i], RECORDS[j]
         clear = [a for a, at in zip(one, drawn[i], strict=True) if at == len(tables)]
-        same = drawn[i] == drawn[j] and clear == [
-            b for b, at in zip(other, drawn[j], strict=True) if at == len(tables)
-        ]
+        clear_there = [b for b, at in zip(other, drawn[j], strict=True) if at == len(tables)]
+        same = drawn[i] == drawn[j] and clear == clear_there
         if once:
             same = same and [one.index(a) for a in one] == [other.index(b) for b in other]
         if not same or not pairs[one, other].all():
@@ -302,9 +299,8 @@ def test_a_word_that_comes_twice_counts_as_it_is_said_to(level: str, chosen: str
     assert max(of_one) - SLACK <= loss <= sum(epsilons[at] for at in counts)
     assert (loss > 1.5 * max(of_one)) == (level == "token")
     units = len(counts) if picked is None else int(picked.units[0])
-    assert found.model.units.of_one.compose(units).epsilon == pytest.approx(
-        sum(epsilons[at] for at in counts), rel=1e-12
-    )
+    expected = pytest.approx(sum(epsilons[at] for at in counts), rel=1e-12)
+    assert found.model.units.of_one.compose(units).epsilon == expected
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -18,9 +18,8 @@ class PlainBert:
 
     def __init__(self, folder: Path) -> None:
         self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        self.weights = {
-            name: one.astype(np.float64) for name, one in load_file(folder / "model.safetensors").items()
-        }
+        weights = load_file(folder / "model.safetensors").items()
+        self.weights = {name: weight.astype(np.float64) for name, weight in weights}
 
     def dense(self, name: str, x: Reals) -> Reals:
         return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
@@ -51,9 +50,8 @@ class PlainBert:
             attention /= attention.sum(axis=-1, keepdims=True)
             attentions.append(attention)
             context = (attention @ value).transpose(1, 0, 2).reshape(len(ids), -1)
-            x = self.norm(
-                f"{at}.attention.output.LayerNorm", self.dense(f"{at}.attention.output.dense", context) + x
-            )
+            attended = self.dense(f"{at}.attention.output.dense", context)
+            x = self.norm(f"{at}.attention.output.LayerNorm", attended + x)
             inner = self.active(self.dense(f"{at}.intermediate.dense", x))
             x = self.norm(f"{at}.output.LayerNorm", self.dense(f"{at}.output.dense", inner) + x)
         return np.stack(attentions), x

@@ -33,9 +33,8 @@ class PlainClassifier:
     def __init__(self, folder: Path) -> None:
         self._cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._cut.encode_special_tokens = True
-        self._session = onnxruntime.InferenceSession(
-            str(folder / "onnx/model.onnx"), providers=["CPUExecutionProvider"]
-        )
+        graph = str(folder / "onnx/model.onnx")
+        self._session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
 
     def chances(self, ids: list[int]) -> np.ndarray:
         """Return the probabilities of each sub-word in the window in which it stands most centrally."""
@@ -48,10 +47,8 @@ class PlainClassifier:
         edges = [0, *((b + a + most) // 2 for a, b in pairwise(starts)), len(ids)]
         for start, first, last in zip(starts, edges, edges[1:], strict=False):
             window = [2, *ids[start : start + most], 3]
-            given = np.array([window])
-            logits = self._session.run(None, {"input_ids": given, "attention_mask": np.ones_like(given)})[0][
-                0, 1:-1
-            ]
+            given = {"input_ids": np.array([window]), "attention_mask": np.ones((1, len(window)), np.int64)}
+            logits = self._session.run(None, given)[0][0, 1:-1]
             chances = np.exp(logits.astype(np.float64))
             found[first:last] = (chances / chances.sum(axis=1, keepdims=True))[first - start : last - start]
         return found
@@ -77,9 +74,8 @@ class PlainClassifier:
                         sums[KIND_OF[name]] = sums.get(KIND_OF[name], 0.0) + chance
                         labels[name] = labels.get(name, 0.0) + chance
                 kind = max(sums, key=lambda one: round(sums[one] * 1024))
-                label = max(
-                    (one for one in labels if KIND_OF[one] == kind), key=lambda one: round(labels[one] * 1024)
-                )
+                of_kind = (name for name in labels if KIND_OF[name] == kind)
+                label = max(of_kind, key=lambda name: round(labels[name] * 1024))
                 score = round(sums[kind] * 1024)
                 if best is None or score >= best[0]:
                     best = (score, kind, label)

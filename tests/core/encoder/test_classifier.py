@@ -107,9 +107,8 @@ def stretches(model: Classifier, texts: list[str | None]) -> list[list[Stretch]]
 def test_names_and_what_each_word_is(tiny: Classifier) -> None:
     assert isinstance(tiny, OfBytes)
     text = "Dr. Anna Müller-Keller lives in New York."
-    assert stretches(tiny, [text]) == [
-        [(4, 8, "given_name"), (9, 23, "surname"), (33, 36, "city"), (37, 41, "city")]
-    ]
+    expected = [(4, 8, "given_name"), (9, 23, "surname"), (33, 36, "city"), (37, 41, "city")]
+    assert stretches(tiny, [text]) == [expected]
     assert stretches(masking(tiny), [text]) == [[(4, 23, "person"), (33, 41, "location")]]
 
 
@@ -235,9 +234,8 @@ def test_a_process_that_labels_known_sentences_otherwise_refuses(tiny: Classifie
     known = facts_of(tiny)["known"]
     other = doctored(tiny, ["-" if place < count else labels for place, labels in enumerate(known)])
     for _ in range(2):
-        with pytest.raises(
-            OtherLabelsError, match=rf"^policy\.names\.model: {count} of 10 known sentences"
-        ) as error:
+        said = rf"^policy\.names\.model: {count} of 10 known sentences"
+        with pytest.raises(OtherLabelsError, match=said) as error:
             other.find(pa.array(["Anna Secret"]))
         assert "Secret" not in str(error.value)
     assert error.value.code == f"CLASSIFIER_DIFFERS_{count}"
@@ -509,9 +507,8 @@ def test_places_within_a_name_are_one_label() -> None:
 
 def cut(texts: list[str | bytes]) -> list[tuple[int, str, str, int]]:
     """Return of each word its text, itself, itself without a possessive 's, and how it is written."""
-    data, rows = padded(
-        pa.array([text.encode() if isinstance(text, str) else text for text in texts], pa.binary())
-    )
+    raw = [text.encode() if isinstance(text, str) else text for text in texts]
+    data, rows = padded(pa.array(raw, pa.binary()))
     return [
         (text, data[start:end].tobytes().decode(), data[start:stem].tobytes().decode(), looks)
         for start, end, stem, text, looks in np.stack(words_of(data, rows), axis=1).tolist()

@@ -133,13 +133,7 @@ def test_the_extra_is_named_where_it_is_missing(folder: Path, monkeypatch: pytes
         Encoder.open(folder)
 
 
-SENTENCES = [
-    "The movie was good.",
-    "",
-    "unbelievable!",
-    "...",
-    "the dull movie was bad and the film was good " * 4,
-]
+SENTENCES = ["A good film.", "", "unbelievable!", "...", "the dull movie was bad and the film was good " * 4]
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -191,11 +185,8 @@ def guessed(guesser: Encoder, words: Spans) -> list[str]:
 
 def test_guesses_are_those_of_a_plain_bert(guesser: Encoder, folder: Path) -> None:
     texts = ["The unbelievable movie was good!", "a", "", "dull, and bad film"]
-    inner = [
-        ["the", ["un", "##believ", "##able"], "movie", "was", "good", "!"],
-        ["a"],
-        ["dull", ",", "and", "bad", "film"],
-    ]
+    last = ["dull", ",", "and", "bad", "film"]
+    inner = [["the", ["un", "##believ", "##able"], "movie", "was", "good", "!"], ["a"], last]
     plain = PlainBert(folder)
     expected = []
     for text in inner:

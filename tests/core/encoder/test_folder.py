@@ -77,10 +77,8 @@ def test_old_names_and_half_precision_are_read(tmp_path: Path) -> None:
     make_tiny_bert(tmp_path / "new")
     make_tiny_bert(tmp_path / "old", config={"architectures": ["BertModel"]})
     stored = {name: one.astype(np.float16) for name, one in tiny_weights().items()}
-    save_file(
-        {name: one.astype(np.float32) for name, one in stored.items()},
-        str(tmp_path / "new/model.safetensors"),
-    )
+    widened = {name: weight.astype(np.float32) for name, weight in stored.items()}
+    save_file(widened, str(tmp_path / "new/model.safetensors"))
     renamed = {
         name.removeprefix("bert.").replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): one
         for name, one in stored.items()

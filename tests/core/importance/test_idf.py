@@ -114,9 +114,8 @@ def test_nothing_is_chosen_before_it_is_counted() -> None:
 
 
 def test_words_are_looked_up_as_the_engine_does() -> None:
-    words = list_words(
-        MODEL.engine, pa.array(["CAT\u2019S o\u2019clock -- x\u0345y " + "d" * 90]), marks=True
-    ).words
+    text = pa.array(["CAT\u2019S o\u2019clock -- x\u0345y " + "d" * 90])
+    words = list_words(MODEL.engine, text, marks=True).words
     found = numbers_of(MODEL.engine.table, words)
     known = [WORDS.index(word) for word in ("cat", "s", "o'clock", "x\u0345y", "d" * 90)]
     marks = int((found == NO_WORD).sum())

@@ -108,9 +108,8 @@ class Outcome:
 
 
 def made(consistency: str, provider: ImportanceProvider, **selection: Any) -> tuple[Privatizer, list[Seen]]:
-    chosen = Importance(
-        provider=provider.name, weights=("w",) if provider.name == "column" else (), **selection
-    )
+    weights = ("w",) if provider.name == "column" else ()
+    chosen = Importance(provider=provider.name, weights=weights, **selection)
     laws = [Seen(n + 1, len(WORDS), Guarantee("epsilon_dp", epsilon)) for n, epsilon in enumerate(EPSILONS)]
     laws = laws[: len(chosen.cumulative)]
     first = Privatizer(
@@ -135,9 +134,8 @@ def outcomes(
                 start += size
         weights = None
         if isinstance(privatizer.selector.provider, ColumnWeights):  # type: ignore[union-attr]
-            weights = pa.array(
-                [[float(len(text) % 7 + n) for n in range(len(text.split()))] for text in texts]
-            )
+            counts = [(len(text), len(text.split())) for text in texts]
+            weights = pa.array([[float(size % 7 + n) for n in range(words)] for size, words in counts])
         owner = np.repeat(np.arange(len(rows)), len(sizes))
         columns.append(Texts(pa.array(texts, pa.string()), owner, weights))
         at += sum(sizes)
@@ -213,7 +211,7 @@ def worst_loss(
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("consistency", ["token", "record"])
 @pytest.mark.parametrize(
-    "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["random", "ranked", "column"]
+    "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=lambda p: p.fingerprint
 )
 def test_no_row_loses_more_than_is_claimed(
     layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: ImportanceProvider
@@ -292,12 +290,9 @@ def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, di
     """A row of several texts is chosen in as one text of the same words is."""
     selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
-        privatizer = replace(
-            made(consistency, RandomImportance(), percent=5)[0], selector=selector, fingerprint=""
-        )
-        joined = [
-            " ".join([first or "", *(one or "" for one in several), last]) for first, several, last in rows
-        ]
+        first = made(consistency, RandomImportance(), percent=5)[0]
+        privatizer = replace(first, selector=selector, fingerprint="")
+        joined = [" ".join(text or "" for text in (first, *several, last)) for first, several, last in rows]
         (whole,) = privatizer.choose([Texts(pa.array(joined, pa.string()))]) or ()
         flat = [one for _, several, _ in rows for one in several]
         columns = [
@@ -327,15 +322,11 @@ def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, di
 
 
 def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
-    selection = Importance(provider="random", percent=40)
-    privatizer = replace(
-        made("token", RandomImportance(), percent=5)[0],
-        selector=Selector(selection, RandomImportance()),
-        fingerprint="",
-    )
-    together = (
-        privatizer.choose([Texts(pa.array(["alder birch"])), Texts(pa.array(["cedar maple alder"]))]) or ()
-    )
+    first, _ = made("token", RandomImportance(), percent=5)
+    selector = Selector(Importance(provider="random", percent=40), RandomImportance())
+    privatizer = replace(first, selector=selector, fingerprint="")
+    columns = [Texts(pa.array([text])) for text in ("alder birch", "cedar maple alder")]
+    together = privatizer.choose(columns) or ()
     (alone,) = privatizer.choose([Texts(pa.array(["alder birch cedar maple alder"]))]) or ()
     assert [*together[0].levels, *together[1].levels] == alone.levels.tolist()
 
@@ -374,9 +365,8 @@ class TestWhatIsNoRow:
         texts, weights = pa.array(["alder", "birch"]), pa.array([[1.0], [2.0]])
         with pytest.raises(DataError, match="only some columns have weights"):
             privatizer.choose([Texts(texts, None, weights), Texts(texts)])
-        both = (
-            privatizer.choose([Texts(texts, None, weights), Texts(texts, None, pa.array([[3], [1]]))]) or ()
-        )
+        columns = [Texts(texts, None, each) for each in (weights, pa.array([[3], [1]]))]
+        both = privatizer.choose(columns) or ()
         assert [part.levels.tolist() for part in both] == [[1, 0], [0, 1]]
         with pytest.raises(DataError, match="1 lists of weights do not fit 2 texts"):
             privatizer.choose([Texts(texts, None, weights), Texts(texts, None, weights[:1])])

@@ -41,10 +41,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"percent": 10, "weights": "w"}, "importance.weights: not valid with provider idf"),
     ({"percent": 10, "provider": "column"}, "importance.weights: not set"),
     ({"percent": 10, "provider": "attention"}, "importance.model: not set"),
-    (
-        {"percent": 10, "provider": "random", "corpus": "x.txt"},
-        "importance.corpus: not valid with provider random",
-    ),
+    ({"percent": 10, "provider": "random", "corpus": "x.txt"}, "corpus: not valid with provider random"),
     ({"percent": 10, "corpus": "https://u:p@x/c.txt"}, "importance.corpus: the path holds a password"),
     ({"levels": 3}, "importance.levels: 3 is not valid"),
     ({"levels": [3]}, "importance.levels[0]: 3 is not valid"),
@@ -52,10 +49,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"levels": [{"epsilon": 1}, {"share": 41}]}, "importance.levels[0].share: not set"),
     ({"levels": [{"share": 0}]}, "importance.levels[0].share: 0 is not valid"),
     ({"levels": [{"share": 5, "epsilon": -1}]}, "importance.levels[0]: mechanism.epsilon: -1 is not valid"),
-    (
-        {"levels": [{"share": 5, "epsilon": 9e-7}]},
-        "importance.levels[0]: mechanism.epsilon: 9e-07 is not valid",
-    ),
+    ({"levels": [{"share": 5, "epsilon": 9e-7}]}, "levels[0]: mechanism.epsilon: 9e-07 is not valid"),
     ({"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]}, "epsilon and mechanism"),
     ({"levels": [{"share": 5, "mechanism": {"name": "temp"}}]}, "mechanism.name: 'temp'"),
 ]

@@ -61,9 +61,8 @@ def model(
 
 def sanitized(made: Privatizer, texts: list[str | None], **more: Any) -> tuple[list[str | None], Counters]:
     ids = pa.array(range(len(texts)), pa.int64())
-    out, counters = made.privatize(
-        pa.array(texts, pa.string()), column="b", row_ids=ids, key=KEY, **({"run_id": "r"} | more)
-    )
+    more = {"run_id": "r", **more}
+    out, counters = made.privatize(pa.array(texts, pa.string()), column="b", row_ids=ids, key=KEY, **more)
     return out.to_pylist(), counters
 
 
@@ -110,9 +109,8 @@ class TestOneLevel:
         for level in ("token", "record"):
             law = FirstLane(0, len(WORDS))
             plain = Privatizer(Vocabulary.of(list(WORDS)), law, policy, level, "same")  # type: ignore[arg-type]
-            all_words = replace(
-                plain, selector=Selector(Importance(provider="random", percent=100), Lengths())
-            )
+            selector = Selector(Importance(provider="random", percent=100), Lengths())
+            all_words = replace(plain, selector=selector)
             out, counters = sanitized(plain, texts)
             again, recounted = sanitized(all_words, texts)
             assert out == again
@@ -259,11 +257,8 @@ class TestWeights:
 
 class TestChance:
     def weights(self, texts: list[str], **more: Any) -> list[float]:
-        return (
-            RandomImportance(**more)
-            .weights(list_words(privatizer(DRAW).engine, pa.array(texts)).words)
-            .tolist()
-        )
+        words = list_words(privatizer(DRAW).engine, pa.array(texts)).words
+        return RandomImportance(**more).weights(words).tolist()
 
     def test_places_depend_on_the_number_of_words_alone(self) -> None:
         one = self.weights(["cat dog ox"])

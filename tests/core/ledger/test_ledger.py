@@ -134,9 +134,8 @@ class TestADamagedRow:
     def test_is_named_by_its_run(self, change: dict[str, Any], status: str) -> None:
         rows = [row_of(entry()), row_of(entry(run_id="r-bad", status=status), **change), row_of(entry())]
         (field,) = change
-        with pytest.raises(
-            DataError, match=rf"^ledger: the row of run 'r-bad' .* is damaged: {field} is .* Choose "
-        ):
+        said = rf"^ledger: the row of run 'r-bad' .* is damaged: {field} is .* Choose "
+        with pytest.raises(DataError, match=said):
             Book.of(0, columns_of(rows))
 
     @pytest.mark.parametrize("limit", [None, 0.0, -4.0, math.nan, math.inf])
@@ -144,9 +143,7 @@ class TestADamagedRow:
         with pytest.raises(DataError, match=r"the row of run 'r-bad' .* is damaged: limit is "):
             Book.of(0, columns_of([row_of(entry()), row_of(limited(4.0, run_id="r-bad"), limit=limit)]))
 
-    @pytest.mark.parametrize(
-        "sound", [{"epsilon": 0.0}, {"epsilon": 5e-324}, {"delta": 1.0}, {"limit": 1}], ids=str
-    )
+    @pytest.mark.parametrize("sound", [{"epsilon": 0.0}, {"epsilon": 5e-324}, {"delta": 1.0}, {"limit": 1}])
     def test_is_no_row_at_the_edge(self, sound: dict[str, Any]) -> None:
         (found,) = Book.of(0, columns_of([row_of(entry(), **sound)])).entries
         assert vars(found).items() >= sound.items()
@@ -180,9 +177,8 @@ class TestAKeptLimit:
         assert kept_limit(book.of_input("/unknown", None)) is None
 
     def test_stands_in_the_balance_with_what_is_left(self) -> None:
-        (balance,) = balances(
-            [entry(), entry(column="note", consistency="token", epsilon=0.5)], "/l", [limited(4.0)]
-        )
+        releases = [entry(), entry(column="note", consistency="token", epsilon=0.5)]
+        (balance,) = balances(releases, "/l", [limited(4.0)])
         spending = balance.as_dict()
         assert (spending["limit"], spending["kept"], spending["left"]) == (4.0, 4.0, 2.5)
         lefts = [(column["column"], column["left"]) for column in spending["columns"]]
@@ -201,16 +197,14 @@ def tokens(**epsilons: float) -> list[Entry]:
 
 def batches(many: int) -> list[Entry]:
     """Micro-batches of a stream, whose records are new to it."""
-    return [
-        entry(release="S", records=ADDED, run_id=f"s.{n}", input_version=f"delta:{n}") for n in range(many)
-    ]
+    added: dict[str, Any] = {"release": "S", "records": ADDED}
+    return [entry(run_id=f"s.{n}", input_version=f"delta:{n}", **added) for n in range(many)]
 
 
 def versions(*numbers: int) -> list[Entry]:
     """Releases with the same draws, of versions of which the first holds all records."""
-    return [
-        entry(release="R", input_version=f"delta:{n}", records="changed" if n else "all") for n in numbers
-    ]
+    first, *later = (entry(release="R", input_version=f"delta:{n}", records="changed") for n in numbers)
+    return [replace(first, records="all"), *later]
 
 
 FIRST = entry(release="R")
@@ -224,7 +218,7 @@ SUMS: dict[str, tuple[list[Entry], float]] = {
     # 1 + 1e-20 is no float: the next one above 1 is printed.
     "never rounded down": ([entry(), entry(epsilon=1e-20)], math.nextafter(1.0, 2.0)),
     "the same draws of the same version": (
-        [FIRST, entry(release="R", run_id="another", output="/elsewhere")],
+        [FIRST, entry(release="R", run_id="another", output="/else")],
         1.0,
     ),
     "the same entry again": ([FIRST, replace(FIRST, entry="again", attempt="again")], 1.0),
@@ -264,35 +258,23 @@ def test_many_alike_come_to_what_one_after_the_other_come_to(times: int) -> None
 
 class TestKinds:
     def test_probabilities_add_up_whatever_they_compare(self) -> None:
-        (figure,) = spent_on(
-            [
-                entry(),
-                entry(kind="epsilon_dp_within_group"),
-                entry(kind="approx_dp", delta=1e-5, epsilon=0.5),
-            ],
-            "body",
-        ).figures
+        asked = [
+            entry(),
+            entry(kind="epsilon_dp_within_group"),
+            entry(kind="approx_dp", delta=1e-5, epsilon=0.5),
+        ]
+        (figure,) = spent_on(asked, "body").figures
         assert (figure.epsilon, figure.delta, figure.within, figure.times) == (2.5, 1e-5, True, 3)
 
     def test_delta_is_a_probability(self) -> None:
-        assert (
-            spent_on([entry(kind="approx_dp", delta=0.7) for _ in range(2)], "body").figures[0].delta == 1.0
-        )
+        releases = [entry(kind="approx_dp", delta=0.7) for _ in range(2)]
+        assert spent_on(releases, "body").figures[0].delta == 1.0
 
     def test_only_the_same_distance_is_added(self) -> None:
-        metric = {"kind": "metric_dp", "metric": "euclidean, space 1"}
-        found = spent_on(
-            [
-                entry(**metric),
-                entry(**metric, epsilon=2.0),
-                entry(**{**metric, "metric": "euclidean, space 2"}),
-            ],
-            "body",
-        )
-        assert [(one.metric, one.epsilon) for one in found.figures] == [
-            ("euclidean, space 1", 3.0),
-            ("euclidean, space 2", 1.0),
-        ]
+        first, second = ({"kind": "metric_dp", "metric": f"euclidean, space {space}"} for space in (1, 2))
+        found = spent_on([entry(**first), entry(**first, epsilon=2.0), entry(**second)], "body")
+        figures = {figure.metric: figure.epsilon for figure in found.figures}
+        assert figures == {"euclidean, space 1": 3.0, "euclidean, space 2": 1.0}
         assert found.total == 4.0  # what a limit is compared with is no smaller than any of them
 
     def test_a_distance_stands_beside_a_probability(self) -> None:
@@ -314,16 +296,13 @@ class TestKinds:
     def test_the_sum_of_two_levels_holds_for_the_joint_law(self, times: int) -> None:
         """By brute force: a word that stands once loses at most the sum; one that stands twice, its first ε once more."""
         law = {"x": {"x": 3, "y": 1}, "y": {"x": 1, "y": 3}}  # of four: ε = ln 3 for a draw
-        found = spent_on(
-            [entry(consistency="token", epsilon=math.log(3)), entry(epsilon=math.log(3))], "body"
-        )
+        token = entry(consistency="token", epsilon=math.log(3))
+        found = spent_on([token, entry(epsilon=math.log(3))], "body")
         worst = 0.0
         for tokens in product("xy", repeat=times):  # a release at token level: each occurrence anew
             for record in "xy":  # and one at record level
-                joint = {
-                    word: math.prod(law[word][out] for out in tokens) * law[word][record] for word in "xy"
-                }
-                worst = max(worst, abs(math.log(joint["x"] / joint["y"])))
+                chances = {word: math.prod(law[word][out] for out in (*tokens, record)) for word in "xy"}
+                worst = max(worst, abs(math.log(chances["x"] / chances["y"])))
         assert worst == pytest.approx((times + 1) * math.log(3))
         assert found.joint_epsilon is not None
         assert (worst <= found.joint_epsilon + 1e-12) == (times == 1)
@@ -361,23 +340,12 @@ class TestInputs:
         assert of_input([named], "table:a.b.w", None) == []
 
     def test_what_was_moved_and_made_anew_is_followed(self) -> None:
-        chain = [
-            entry(input="/b", input_id="1"),
-            entry(input="/b", input_id="2"),
-            entry(input="/c", input_id="2"),
-        ]
+        chain = [entry(input=place, input_id=name) for place, name in (("/b", "1"), ("/b", "2"), ("/c", "2"))]
         assert of_input(chain, "/a", "1") == chain
         assert len(balances(chain, "/ledger")) == 1
 
     def test_each_input_has_its_balance_in_order(self) -> None:
-        found = balances(
-            [
-                entry(input="/a", input_id=None),
-                entry(input="/b", input_id=None),
-                entry(input="/a", input_id=None),
-            ],
-            "/l",
-        )
+        found = balances([entry(input=place, input_id=None) for place in ("/a", "/b", "/a")], "/l")
         assert [(one.input, one.columns[0].total) for one in found] == [("/a", 2.0), ("/b", 1.0)]
         assert balances([], "/l") == []
 
@@ -389,10 +357,8 @@ def grown(before: list[Entry], *asked: Entry) -> Balance:
 class TestARun:
     def test_columns_of_other_runs_are_named_too(self) -> None:
         balance = grown([entry(consistency="token", column="note")], entry(consistency="token"))
-        assert [(one.column, one.total, one.more) for one in balance.columns] == [
-            ("note", 1.0, 0.0),
-            ("body", 1.0, 1.0),
-        ]
+        columns = [(column.column, column.total, column.more) for column in balance.columns]
+        assert columns == [("note", 1.0, 0.0), ("body", 1.0, 1.0)]
 
     def test_knows_what_did_not_finish(self) -> None:
         open_run, finished = entry(status=RESERVED), entry(status=RESERVED, release="R")
@@ -460,10 +426,8 @@ def test_entries_are_rows_of_the_table() -> None:
 
 def of_record(epsilon: float | None, delta: float = 0.0, **changes: Any) -> Entry:
     """A release with what it cost the longest record."""
-    words = None if epsilon is None else 10
-    return entry(
-        record_words=words, record_epsilon=epsilon, record_delta=None if epsilon is None else delta, **changes
-    )
+    counted = {} if epsilon is None else {"record_words": 10, "record_delta": delta}
+    return entry(record_epsilon=epsilon, **counted, **changes)
 
 
 class TestARecord:

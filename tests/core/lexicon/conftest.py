@@ -53,9 +53,8 @@ def dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 senses.setdefault((word.removesuffix("(p)"), suffix), []).append(fields[0])
     for suffix in DATA:
         own = {word: offsets for (word, kind), offsets in senses.items() if kind == suffix}
-        lines = "".join(
-            f"{word} x {len(each)} 0 {len(each)} 0 {' '.join(each)}  \n" for word, each in own.items()
-        )
+        counts = ((word, len(each), " ".join(each)) for word, each in own.items())
+        lines = "".join(f"{word} x {n} 0 {n} 0 {offsets}  \n" for word, n, offsets in counts)
         (folder / f"index.{suffix}").write_text(LICENCE + lines)
     (folder / "cntlist.rev").write_text(COUNTS)
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in wordnet.FILES}

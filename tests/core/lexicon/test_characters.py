@@ -118,9 +118,8 @@ class TestProducible:
     def test_against_the_plain_tokenizer(self, words: list[str]) -> None:
         def whole(word: str) -> bool:
             match = plain.TOKEN.match("".join(map(plain.kind, word)))
-            return bool(
-                match and match.lastgroup == "word" and match.end() == len(word) and plain.form(word) == word
-            )
+            is_word = match is not None and match.lastgroup == "word" and match.end() == len(word)
+            return is_word and plain.form(word) == word
 
         def between_spaces(word: str) -> bool:
             return bool(word) and "S" not in map(plain.kind, word) and plain.form(word) == word

@@ -23,9 +23,7 @@ def sources(tmp_path: Path) -> Path:
     return write_forms(tmp_path / "sources")
 
 
-@pytest.mark.parametrize(
-    "content", [None, b"", b"another version\n"], ids=["missing", "incomplete", "another version"]
-)
+@pytest.mark.parametrize("content", [None, b"", b"another version\n"], ids=["none", "cut", "another"])
 def test_other_dictionary_files_are_refused(dictionary: Path, content: bytes | None) -> None:
     file = dictionary / "data.adj"
     file.unlink()
@@ -67,12 +65,8 @@ def test_forms_and_classes(dictionary: Path, sources: Path) -> None:
     words = "film superbly ross the qwx".split()
     shares = word_classes(words, forms, WordNet.open(dictionary), {"the"})
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert [CLASSES[place] for place in shares[1:].argmax(axis=1)] == [
-        "adverb",
-        "name",
-        "function word",
-        "name",
-    ]
+    found = [CLASSES[place] for place in shares[1:].argmax(axis=1)]
+    assert found == ["adverb", "name", "function word", "name"]
     assert shares[0, CLASSES.index("noun")] == 0.5
     (sources / word_forms.TABLE_FILE).unlink()
     with pytest.raises(DataError, match=r"^forms: .* lemminflect"):
@@ -80,23 +74,10 @@ def test_forms_and_classes(dictionary: Path, sources: Path) -> None:
 
 
 def test_counter_fitting_joins_synonyms_and_parts_antonyms(dictionary: Path, sources: Path) -> None:
-    words = [
-        "good",
-        "bad",
-        "superb",
-        "film",
-        "movie",
-        "films",
-        "movies",
-        "funny",
-        "rum",
-        *map("w{}".format, range(40)),
-    ]
+    words = "good bad superb film movie films movies funny rum".split() + [f"w{i}" for i in range(40)]
     numbers = {word: number for number, word in enumerate(words)}
-    forms = {
-        **read_forms(sources),
-        **{word: {((word, "a"), "adjective"): None} for word in ("bad", "superb", "funny", "rum")},
-    }
+    adjectives = {word: {((word, "a"), "adjective"): None} for word in ("bad", "superb", "funny", "rum")}
+    forms = {**read_forms(sources), **adjectives}
     start = normalised(np.random.default_rng(0).normal(size=(len(words), 24)) + 0.7)
     moving = forces(numbers, forms, WordNet.open(dictionary), start)
     pairs = {(words[i], words[j]) for force in moving for i, j in zip(force.first, force.second, strict=True)}
@@ -130,13 +111,8 @@ def test_the_packaged_vectors_part_contrary_words_and_keep_the_class() -> None:
     def nearest(word: str, count: int) -> set[str]:
         return {words[other] for other in np.argsort(-(unit @ unit[numbers[word]]))[1 : count + 1]}
 
-    for word, contrary in (
-        ("good", "bad"),
-        ("rich", "poor"),
-        ("funny", "rum"),
-        ("boring", "drilling"),
-        ("best", "worst"),
-    ):
+    contraries = "good bad rich poor funny rum boring drilling best worst".split()
+    for word, contrary in zip(contraries[::2], contraries[1::2], strict=True):
         assert contrary not in nearest(word, 19)
     for word, alike in (("movie", "film"), ("rich", "wealthy"), ("funny", "amusing"), ("quickly", "rapidly")):
         assert alike in nearest(word, 7)

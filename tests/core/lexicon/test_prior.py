@@ -48,9 +48,8 @@ def test_weights_are_the_formula_rounded_down(totals: list[int] | None) -> None:
     assert max(found.values()) < ONE
     words = np.array([1 - 3e-12, 1e-12, 1e-12, 1e-12])  # every word follows every context
     zero = np.array([0], np.int32)
-    weights = PairModel.of_counts(words, zero, zero, np.array([10**10]), 4).weights(
-        *(grid.ravel() for grid in np.mgrid[-1:4, 0:4])
-    )
+    model = PairModel.of_counts(words, zero, zero, np.array([10**10]), 4)
+    weights = model.weights(*(grid.ravel() for grid in np.mgrid[-1:4, 0:4]))
     assert (weights.min(), weights.max()) == (1, ONE - 1)
 
 

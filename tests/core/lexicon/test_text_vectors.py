@@ -217,9 +217,8 @@ def test_the_real_glove_file(shared_data: Path) -> None:
     for key, *fields in lines:
         row = known.get(key.decode())
         if row is not None:
-            np.testing.assert_array_equal(
-                lexicon.vectors[row], np.array([float(x) for x in fields], np.float32)
-            )
+            expected = np.array([float(x) for x in fields], np.float32)
+            np.testing.assert_array_equal(lexicon.vectors[row], expected)
 
 
 INFINITY = 0x7F800000  # as a bit pattern; those of the positive float32 ascend with them
@@ -264,12 +263,8 @@ digits = st.text("0123456789", min_size=1, max_size=30)
 @example("", "340282356779733661637539395458142568448", None, None)  # the overflow
 @example("", "7", "006492321624085", -46)  # half of the smallest subnormal
 def test_rounded_once(sign: str, whole: str, fraction: str | None, exponent: int | None) -> None:
-    text = (
-        sign
-        + whole
-        + ("" if fraction is None else f".{fraction}")
-        + ("" if exponent is None else f"e{exponent}")
-    )
+    text = sign + whole + (f".{fraction}" if fraction is not None else "")
+    text += f"e{exponent}" if exponent is not None else ""
     assert as_read(text).tobytes() == nearest(text).tobytes()
 
 

@@ -86,11 +86,8 @@ class TestRunKey:
         file.unlink()
         with pytest.raises(randomness.KeyUnavailableError, match="cannot be read") as missing:
             key_at_hand(pickle.loads(sent))
-        assert [one.value.code for one in (differs, invalid, missing)] == [
-            "KEY_DIFFERS",
-            "KEY_INVALID",
-            "KEY_MISSING",
-        ]
+        codes = [error.value.code for error in (differs, invalid, missing)]
+        assert codes == ["KEY_DIFFERS", "KEY_INVALID", "KEY_MISSING"]
         file.write_bytes(SECRET)
         file.chmod(0o600)
         assert key_at_hand(pickle.loads(sent)).secret == SECRET  # no failure is remembered
@@ -238,13 +235,10 @@ class TestIdentify:
         assert distinct(*(identify(*each) for each in every))
         assert distinct(identify(pa.array([2**63, 2**64 - 1, 0], pa.uint64()), KEY, "row"))
 
-    @pytest.mark.parametrize(
-        "kind", [pa.int64(), pa.int16(), pa.string(), pa.large_string(), pa.binary()], ids=str
-    )
+    @pytest.mark.parametrize("kind", [pa.int64(), pa.int16(), pa.string(), pa.large_string(), pa.binary()])
     def test_slices(self, kind: pa.DataType) -> None:
-        values = pa.array([str(i) for i in range(40)]).cast(
-            pa.int64() if pa.types.is_integer(kind) else pa.string()
-        )
+        plain = pa.int64() if pa.types.is_integer(kind) else pa.string()
+        values = pa.array([str(i) for i in range(40)]).cast(plain)
         values = values.cast(kind)
         whole = identify(values, KEY, "row")
         for start, length in ((0, 40), (7, 11), (39, 1), (40, 0), (5, 0)):

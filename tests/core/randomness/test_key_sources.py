@@ -118,7 +118,7 @@ class TestWhatIsCheckedOnTheDescriptor:
             RunKey.from_file(file)
 
     @pytest.mark.parametrize(
-        "how", ["another file in its place", "written over", "a link that is turned", "made longer"]
+        "how", ["another in its place", "written over", "a link that is turned", "made longer"]
     )
     def test_a_file_that_is_swapped(self, how: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         other = file.with_name("other")
@@ -218,9 +218,7 @@ class TestWhatIsNoKey:
         file.write_bytes(KEYS[name])
         assert RunKey.from_file(file).secret == KEYS[name]
 
-    @pytest.mark.parametrize(
-        "content", [*NO_KEYS.values(), *(b"\xee" * length for length in (0, 1, 31)), bytes(32)]
-    )
+    @pytest.mark.parametrize("content", [*NO_KEYS.values(), *(b"\xee" * n for n in (0, 1, 31)), bytes(32)])
     def test_an_object_is_judged_as_a_file_is(self, content: bytes) -> None:
         with pytest.raises(SettingsError, match="key: "):
             RunKey(content)

@@ -73,11 +73,8 @@ class Browser:
 
     def requested(self) -> list[str]:
         """The addresses that the page asked for since it was opened, itself first."""
-        return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event["method"] == "Network.requestWillBeSent"
-        ]
+        events = (event for event in self.events if event["method"] == "Network.requestWillBeSent")
+        return [event["params"]["request"]["url"] for event in events]
 
     def pdf(self) -> bytes:
         """The page as it prints."""
@@ -86,9 +83,8 @@ class Browser:
     def _call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
-        os.write(
-            self._out, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0"
-        )
+        whole = message | ({"sessionId": session} if session else {})
+        os.write(self._out, json.dumps(whole).encode() + b"\0")
         while True:
             answer = self._receive()
             if answer.get("id") == self._count:

@@ -18,13 +18,8 @@ REQUIREMENTS = (word_requirement("N_w max <= 0.5"), word_requirement("S_w mean >
 
 def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> Trial:
     upper = unchanged if exact else unchanged + 0.05
-    return Trial(
-        epsilon,
-        (
-            RequirementResult(unchanged, upper, upper <= 0.5, 1, exact),
-            RequirementResult(size, size, size >= 2, None, exact),
-        ),
-    )
+    found = RequirementResult(unchanged, upper, upper <= 0.5, 1, exact)
+    return Trial(epsilon, (found, RequirementResult(size, size, size >= 2, None, exact)))
 
 
 def found(*points: Trial, epsilon: float, **changes: object) -> FoundEpsilon:

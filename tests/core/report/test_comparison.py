@@ -94,11 +94,8 @@ def test_more_curves_than_a_chart_tells_apart_are_two_charts() -> None:
 
     def charts(curves: int) -> list[int]:
         """How many curves each chart of the first section's first utility has, by the rows of its table."""
-        many = [
-            one
-            for n in range(curves)
-            for one in points(f"m{n}", (1, 0.1, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50))
-        ]
+        pairs = [points(f"m{n}", (1, 0.1, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50)) for n in range(curves)]
+        many = [point for pair in pairs for point in pair]
         tables = comparison_page(comparison(*many)).split("The table behind it")[1:]
         return [table.split("</details>")[0].count('<th scope="row">') // 2 for table in tables]
 

@@ -36,13 +36,8 @@ def of(name: str, standing: str, *, bounded: bool = False) -> Verdict:
 
 
 HELPED = (
-    "names_kept",
-    "bayes_success",
-    "record_epsilon",
-    "ledger_epsilon",
-    "original_share",
-    "oov_kept_share",
-    "bleu",
+    *("names_kept", "bayes_success", "record_epsilon", "ledger_epsilon"),
+    *("original_share", "oov_kept_share", "bleu"),
 )
 POLICY = {"stop_words": "keep", "oov": "draw", "numbers": "random"}
 OUTPUT = {"path": "/out", "other_columns": ["id", "stars"]}
@@ -56,17 +51,12 @@ def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = No
 def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
     """Facts whose first pages are kept as text, each the plain ones with a change."""
     assert facts.certificate is not None
-    attack, waiting = facts.attacks[0], of("names_kept", "not measured")
-    assert isinstance(attack, WordAttack)
-    levels = {
-        f"consistency {level}": with_settings(facts, consistency=level) for level in ("record", "dataset")
-    }
-    kinds: dict[str, dict[str, Any]] = {
-        "epsilon_dp": {},
-        "epsilon_dp_within_group": {},
-        "metric_dp": {"metric": "euclidean"},
-        "approx_dp": {"delta": 0.001},
-    }
+    attack, waits = facts.attacks[0], replace(facts, verdict=of("names_kept", "not measured"))
+    levels = {f"consistency {each}": with_settings(facts, consistency=each) for each in ("record", "dataset")}
+    kinds: dict[str, dict[str, Any]] = {"epsilon_dp": {}, "epsilon_dp_within_group": {}}
+    kinds |= {"metric_dp": {"metric": "euclidean"}, "approx_dp": {"delta": 0.001}}
+    broken = [(name, "broken") for name in HELPED]
+    drawn, masked = ({"stop_words": "draw", "oov": oov} for oov in ("draw", "mask"))
     columns = {"keyed": ["id", "stars"], "without the key": ["stars"], "dropped": "drop"}
     return {
         "plain": facts,
@@ -83,36 +73,24 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
         "an example of some": replace(facts, example=("Send the parcel.", "[OOV] the letter.")),
         **{
             f"{name} {standing}": with_settings(replace(facts, verdict=of(name, standing)), policy=POLICY)
-            for name, standing in (
-                *((name, "broken") for name in HELPED),
-                ("names_kept", "holds"),
-                ("ledger_epsilon", "holds"),
-            )
+            for name, standing in (*broken, ("names_kept", "holds"), ("ledger_epsilon", "holds"))
         },
         "record_epsilon not measured": replace(facts, verdict=of("record_epsilon", "not measured")),
         **{
-            f"{name} broken, {policy}": with_settings(
-                replace(facts, verdict=of(name, "broken")), policy=policy
-            )
-            for name, policy in (
-                ("original_share", {"stop_words": "draw", "oov": "draw"}),
-                ("original_share", {"stop_words": "draw", "oov": "mask"}),
-                ("context_success", {"stop_words": "keep"}),
-                ("context_success", {"stop_words": "draw"}),
+            f"{name} broken, {said}": with_settings(replace(facts, verdict=of(name, "broken")), policy=said)
+            for name, said in (
+                *(("original_share", said) for said in (drawn, masked)),
+                *(("context_success", {"stop_words": said}) for said in ("keep", "draw")),
             )
         },
         **{
-            f"{times} and {without} releases": with_spent(
-                facts, RecordSpent(4.0 * times, 0.0, times, without)
-            )
-            for times, without in ((0, 0), (0, 1), (1, 1))
+            f"{n} and {without} releases": with_spent(facts, RecordSpent(4.0 * n, 0.0, n, without))
+            for n, without in ((0, 0), (0, 1), (1, 1))
         },
         "limit": with_spent(facts, RecordSpent(0.0, 0.0, 0, 0), 9.0),
-        "no row key": with_settings(replace(facts, verdict=waiting), row_key=None),
+        "no row key": with_settings(waits, row_key=None),
         **{
-            name: with_settings(
-                replace(facts, verdict=waiting), row_key="id", output={**OUTPUT, "other_columns": others}
-            )
+            name: with_settings(waits, row_key="id", output={**OUTPUT, "other_columns": others})
             for name, others in columns.items()
         },
         "no column": with_settings(facts, row_key=None, output={**OUTPUT, "other_columns": "drop"}),
@@ -245,10 +223,8 @@ def standings(held: int, broken: int, waiting: int) -> Verdict:
     names = sorted(FIGURES, key=len, reverse=True)
     which = [0.25] * held + [0.75] * broken + [None] * waiting
     named = [names[n % len(names)] for n in range(len(which))]
-    limits = [
-        named_requirement(f"{name} <= 0.5{n:03d}", FIGURES, "a run")
-        for n, name in enumerate(named[: len(names)])
-    ]
+    texts = [f"{name} <= 0.5{n:03d}" for n, name in enumerate(named[: len(names)])]
+    limits = [named_requirement(text, FIGURES, "a run") for text in texts]
     return Verdict.of(limits, [Metric(name, value) for name, value in zip(named, which, strict=True)])
 
 

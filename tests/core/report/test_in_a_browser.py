@@ -53,11 +53,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of six mechanisms, one of a long name."""
     names = ["custext", "diffractor", "diffractor:form=tem:lists=3", "santext", "tem", "mvc"]
-    many = [
-        one
-        for n, name in enumerate(names)
-        for one in points(name, (1, 0.02, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50))
-    ]
+    found = [points(name, (1, 0.02, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50)) for n, name in enumerate(names)]
+    many = [point for pair in found for point in pair]
     place = tmp_path_factory.mktemp("page") / "compare.html"
     place.write_text(comparison_page(comparison(*many)), encoding="utf-8")
     return place
@@ -125,9 +122,8 @@ def test_the_summary_stands_on_one_screen(browser: Browser, file: Path) -> None:
 
 def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, either: Path) -> None:
     browser.open(either.as_uri(), 360)
-    least = browser.evaluate(
-        "Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height))"
-    )
+    heights = "[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)"
+    least = browser.evaluate(f"Math.min(...{heights})")
     assert least >= 8
 
 

@@ -101,10 +101,8 @@ def test_the_shape_of_another_result_is_read_off_its_figures() -> None:
     }  # fmt: skip
     found = OtherResult.from_dict(given)
     shown = found.shown()
-    assert shown.groups == [
-        Group("", {"a": 1.0, "b": Estimate(0.5, 0.4, 0.6)}, "share"),
-        Group("bits", {"c": 4}, "bits told", "More."),
-    ]
+    first = Group("", {"a": 1.0, "b": Estimate(0.5, 0.4, 0.6)}, "share")
+    assert shown.groups == [first, Group("bits", {"c": 4}, "bits told", "More.")]
     assert shown.baselines == {"chance": 0.25}
     assert shown.singles == {"records": 3, "whole": Estimate(2, 1, 3)}
     assert found.as_dict() == given
@@ -128,14 +126,8 @@ def test_charts_say_how_sure_they_are_and_matched_sub_words_have_one_of_their_ow
 
 
 def test_usefulness_stands_beside_the_attacks_on_the_same_table(results: dict[str, AuditResult]) -> None:
-    learnt, membership, other = (
-        replace(results[name], audit=audit)
-        for name, audit in (
-            ("downstream accuracy", "r1"),
-            ("membership attack", "r1"),
-            ("attribute attack", "r2"),
-        )
-    )
+    audits = {"downstream accuracy": "r1", "membership attack": "r1", "attribute attack": "r2"}
+    learnt, membership, other = (replace(results[name], audit=audit) for name, audit in audits.items())
     words = WordAttack(name="each word alone", success=0.25, lower=0.2, upper=0.3, audit="r1")
     blocks = utility([learnt], "", [membership, other, words, replace(words, audit=None)]).blocks
     table = next(block for block in blocks if isinstance(block, Table))

@@ -181,11 +181,8 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     found = deniability_of(EPSILON, Model(noisy, compile_at), _say)
     for one in (*found.figures, *(figure for at in found.by_epsilon.values() for figure in at)):
         assert not one.exact
-        assert (
-            one.distribution("lower").at("max")
-            <= one.distribution().at("max")
-            <= one.distribution("upper").at("max")
-        )
+        low, middle, high = (one.distribution(*end).at("max") for end in (("lower",), (), ("upper",)))
+        assert low <= middle <= high
     assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0]
     assert len(found.by_epsilon[0.5][0].words) == 10
     assert "ε = 8" in found.why_missing

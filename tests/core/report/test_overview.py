@@ -29,13 +29,8 @@ LISTS = {
     "keep": [{"table": "crm.products", "column": "name", "entries": 5, "digest": "cd"}],
 }
 NAMED = {"kind": "person", "replace": "pseudonym", "version": "1"}
-SEARCH = {
-    "lists": True,
-    "person": "pseudonym",
-    "location": "keep",
-    "model": "some-package",
-    "threshold": 0.25,
-}
+FINDER = {"model": "some-package", "threshold": 0.25}
+SEARCH = {"lists": True, "person": "pseudonym", "location": "keep", **FINDER}
 COUNTS: Metrics = METRICS | {
     None: METRICS[None] | {"persons_found": 1205.0, "names_masked": 31.0, "audit_names_kept": 0.0213},
     "body": {"audit_names_kept": 0.99},
@@ -116,10 +111,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "none": {},
     "none, inside": {"metrics": METRICS},
     "search and lists": {"names": SEARCH, **LISTS},
-    "pseudonyms of lists": {
-        "mask": [{**part, **NAMED} for part in LISTS["mask"]],
-        "metrics": COUNTS,
-    },
+    "pseudonyms of lists": {"mask": [{**part, **NAMED} for part in LISTS["mask"]], "metrics": COUNTS},
     "lists": LISTED,
     "lists, inside": {**LISTED, "metrics": COUNTS},
     "lists, what stayed": {**LISTED, "metrics": STAYED},

@@ -22,13 +22,8 @@ from dptext_spark.report.page import page
 from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
-OPENING = [
-    "What somebody can find",
-    "What that means",
-    "An example, of public text",
-    "What it rests on",
-    "To sign",
-]
+OPENING = ["What somebody can find", "What that means", "An example, of public text"]
+OPENING += ["What it rests on", "To sign"]
 HEADINGS = [
     *OPENING, "Annex: what was released, in figures", "Guarantee and certificate",
     "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Names", "Data quality",
@@ -196,18 +191,8 @@ def test_print_rules_keep_parts_on_one_sheet(internal: ReportFacts) -> None:
             rules.setdefault(selector.strip(), set()).update(part.strip() for part in body.split(";"))
     assert "margin: 16mm 14mm" in rules["@page"]
     assert "break-before: page" in rules["main"]
-    for whole in (
-        ".verdict",
-        ".required li",
-        ".whole",
-        ".example",
-        ".sign",
-        ".tile",
-        ".warned",
-        "figure",
-        "figcaption",
-        "tr",
-    ):
+    wholes = (".verdict", ".required li", ".whole", ".example", ".sign", ".tile", ".warned", "figure")
+    for whole in (*wholes, "figcaption", "tr"):
         assert "break-inside: avoid" in rules[whole], whole
     for heading in ("h2", "h3", "figcaption"):
         assert "break-after: avoid" in rules[heading], heading

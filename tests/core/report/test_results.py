@@ -48,12 +48,7 @@ def test_files_hold_one_result_or_several(tmp_path: Path) -> None:
 
 
 def test_an_audit_of_a_table_is_results_of_its_run(tmp_path: Path) -> None:
-    audit = {
-        "audit_id": "r1",
-        "table": "/data/out",
-        "figures": [{"name": "rows"}],
-        "results": [ATTACK, COUNTED],
-    }
+    audit = {"audit_id": "r1", "table": "/data/out", "figures": [{"name": "r"}], "results": [ATTACK, COUNTED]}
     (tmp_path / "audit.json").write_text(json.dumps(audit))
     found = read_results([tmp_path / "audit.json"])
     expected = [{**one, "audit": "r1", "table": "/data/out"} for one in (ATTACK, COUNTED)]
@@ -95,8 +90,9 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
     from dptext_spark.report.page import page
 
     results = [result_of(one) for one in (ATTACK, UTILITY, COUNTED, SAMPLED)]
+    record = row(model)
     shared, whole = (
-        page(gathered(row(model), model="x", results=results, metrics=metrics)) for metrics in (None, METRICS)
+        page(gathered(record, model="x", results=results, metrics=each)) for each in (None, METRICS)
     )
     assert ATTACK["name"] not in shared
     assert ATTACK["name"] in whole

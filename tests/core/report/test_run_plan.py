@@ -20,10 +20,8 @@ from dptext_spark.report.run_plan import Plan, as_record, plan
 from tests.frozen.written import assert_as_frozen, beyond
 
 OUTPUT = {"path": "/none/out"}
-ASKED = {
-    "require": ["names_kept <= 0.02", "bleu >= 5"],
-    "approval": {"owner": "Customer care", "expires": "2999-01-31"},
-}
+APPROVAL = {"owner": "Customer care", "expires": "2999-01-31"}
+ASKED = {"require": ["names_kept <= 0.02", "bleu >= 5"], "approval": APPROVAL}
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
     "keyed": {
@@ -97,17 +95,14 @@ def test_a_key_file_is_checked(tmp_path: Path) -> None:
 def test_a_condition_on_a_text_or_a_column_that_is_left_out_is_not_shown(
     others: str | list[str], where: dict[str, Any], hidden: bool
 ) -> None:
-    planned = plan_of(
-        input={"path": "/none/in", "where": where}, row_key="id", output={**OUTPUT, "other_columns": others}
-    )
+    output = {**OUTPUT, "other_columns": others}
+    planned = plan_of(input={"path": "/none/in", "where": where}, row_key="id", output=output)
     for text in (json.dumps(planned.as_dict()), str(planned), planned._repr_html_()):
         assert ("70123" not in text) == hidden
 
 
 def test_a_notebook_shows_promises_and_places_escaped() -> None:
-    planned = plan_of(
-        input={"path": "/none/<b>in", "where": {"body": "secret", "lang": "<script>"}},
-    )
+    planned = plan_of(input={"path": "/none/<b>in", "where": {"body": "secret", "lang": "<script>"}})
     html = planned._repr_html_()
     for word in ("secret", "<script", "<b>"):
         assert word not in html

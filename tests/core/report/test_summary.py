@@ -28,13 +28,8 @@ COUNTS = {
     "words": 10.0, "identifiers": 1_205.0, "identifiers_email": 5.0, "identifiers_ip": 0.0, "identifiers_card": None,
     "identifiers_phone": 1_200.0,
 }  # fmt: skip
-STAYED = {
-    "words": 90.0,
-    "person_words": 8.0,
-    "person_words_replaced": 6.0,
-    "person_words_kept": 2.0,
-    "person_words_kept_share": 0.25,
-}
+STAYED = {"words": 90.0, "person_words": 8.0, "person_words_replaced": 6.0}
+STAYED |= {"person_words_kept": 2.0, "person_words_kept_share": 0.25}
 LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 FACTS = RunFacts(
     config=parse_config(LEAST),
@@ -65,12 +60,7 @@ EPSILON = RecordEpsilon("ε times the drawn words", 5.0, 4.0, 9.0, 31.0)
 BATCHES = MicroBatches("incremental", 2, 12, 3_400, 9.0)
 WARNING = Statement((("Warnings", ("NUMBERS IN CLEAR.",)), ("x", ("y",))))
 ASKED = ("names_kept <= 0.02", "ledger_epsilon <= 5", "changed_share >= 0.5")
-OF_AUDITS = (
-    "bleu >= 5",
-    "accuracy_private_private >= 0.5",
-    "masked_success <= 0.3",
-    "listed_kept <= 0",
-)
+OF_AUDITS = ("bleu >= 5", "accuracy_private_private >= 0.5", "masked_success <= 0.3", "listed_kept <= 0")
 
 
 def of(**settings: Any) -> RunFacts:

@@ -62,9 +62,8 @@ def test_a_screen_has_what_was_required_first_then_shares() -> None:
 
 
 def test_usefulness_stands_beside_risk_where_labels_were_learnt() -> None:
-    found = replace(
-        FOUND, figures=(*(Metric(name, 0.5, 0.4, 0.6) for name in MEANING), Metric("words", 7, column="a"))
-    )
+    figures = [Metric(name, 0.5, 0.4, 0.6) for name in MEANING]
+    found = replace(FOUND, figures=(*figures, Metric("words", 7, column="a")))
     table = table_audit(found).table
     beside = table[1 : next(place for place, row in enumerate(table) if row[0] == "figure")]
     assert tuple(row[0] for row in beside if row[0]) == USEFUL
@@ -75,11 +74,8 @@ def test_usefulness_stands_beside_risk_where_labels_were_learnt() -> None:
     for name in (*USEFUL, *RISKS):
         assert text.count(f" {name} ") == 1
     # A table of another tool: no law, so nobody knows words by it, and there is less to show.
-    other = [
-        Metric(name, 0.5)
-        for name in MEANING
-        if not name.startswith(("guess", "linkage_10", "singled", "attribute"))
-    ]
+    by_law = ("guess", "linkage_10", "singled", "attribute")
+    other = [Metric(name, 0.5) for name in MEANING if not name.startswith(by_law)]
     rows = table_audit(replace(FOUND, figures=tuple(other))).table
     assert ("label_rows", "0") in rows
     assert rows[1] == ("accuracy_private_private", "50 %", "linkage_top1", "50 %")
@@ -123,9 +119,8 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
 
 
 def test_a_figure_of_each_kind_of_name_is_one_of_them() -> None:
-    named = {
-        name for name in MEANING if any(part in name for part in ("names_", "person", "location", "listed"))
-    }
+    parts = ("names_", "person", "location", "listed")
+    named = {name for name in MEANING if any(part in name for part in parts)}
     assert named == set(NAMED)
 
 

@@ -43,9 +43,7 @@ def _products(x: np.ndarray, i: int, y: np.ndarray, j: int, n: int) -> float:
 
 
 @pytest.mark.parametrize("n", [0, 8, 16, 304])
-@pytest.mark.parametrize(
-    "kinds", [(np.float64, np.float32), (np.float32, np.float64), (np.float64, np.float64)]
-)
+@pytest.mark.parametrize("kinds", [(np.float64, np.float32), (np.float32, np.float64), (np.float64,) * 2])
 def test_inner_product_in_its_fixed_order(kinds: tuple[type, type], n: int) -> None:
     """Eight sums, then a tree: the same bits as written out, from any offset, twice in one process."""
     rng = np.random.default_rng(n)

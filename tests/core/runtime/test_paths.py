@@ -99,21 +99,16 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for file in sorted((CHECKOUT / "dptext_spark").rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 whole.write(file, file.relative_to(CHECKOUT))
-        whole.writestr(
-            "dptext_spark-0.1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: dptext-spark\nVersion: 0.1.0\n",
-        )
+        metadata = "Metadata-Version: 2.1\nName: dptext-spark\nVersion: 0.1.0\n"
+        whole.writestr("dptext_spark-0.1.0.dist-info/METADATA", metadata)
     return made
 
 
 @pytest.mark.long
 def test_a_process_imports_it_from_where_it_was_unpacked(archive: Path, tmp_path: Path) -> None:
     """Where no home can be written, the temporary folder serves; a second process finds the machine code there."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
-    }
+    ours = ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment |= {"PYTHONPATH": str(archive), "HOME": str(archive / "no folder"), "TMPDIR": str(tmp_path)}
     said = []
     for _ in range(2):

@@ -42,9 +42,8 @@ class Outer(Record):
     by: Mapping[str, Inner] | None = None
 
 
-FULL = Outer(
-    "n", 3, True, "b", (1, 2), Inner(0.5, "x"), (Inner(1.0), Inner(2.0)), {"p": 0.25}, {"q": Inner(4.0)}
-)
+SEVERAL = (Inner(1.0), Inner(2.0))
+FULL = Outer("n", 3, True, "b", (1, 2), Inner(0.5, "x"), SEVERAL, {"p": 0.25}, {"q": Inner(4.0)})
 LEAST = Outer("n", 3, False, "a", (1, 2), None)
 
 

@@ -72,9 +72,8 @@ def test_the_posterior_is_that_of_every_text(weight: float | None) -> None:
     assert model.probability(grid[0].ravel(), grid[1].ravel()) == pytest.approx(step.ravel())
     rows = records(3, 25)
     tokens = seen(rows, law, 4)
-    plausible = candidates(
-        table_sampler(law), of_drawn(model.unigram[:WORDS], ALLOWED), tokens.outputs[tokens.drawn], WORDS
-    )
+    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
+    plausible = candidates(table_sampler(law), prior, tokens.outputs[tokens.drawn], WORDS)
     guesses, certainty = posterior_guesses(tokens, plausible, model)
     assert (guesses[~tokens.drawn] == -1).all()
     assert tokens.drawn.sum() > 30
@@ -191,9 +190,8 @@ def test_after_a_word_that_many_words_follow() -> None:
         np.arange(0, 2 * len(text) + 1, 2),
     )
     allowed = np.arange(words) > 0
-    plausible = candidates(
-        table_sampler(law), of_drawn(model.unigram[:words], allowed), tokens.outputs[tokens.drawn]
-    )
+    prior = of_drawn(model.unigram[:words], allowed)
+    plausible = candidates(table_sampler(law), prior, tokens.outputs[tokens.drawn])
     guesses, certainty = posterior_guesses(tokens, plausible, model)
     low = tokens.outputs[tokens.drawn]
     edge = np.full(len(low), words + 1, np.int32)
@@ -296,9 +294,8 @@ NUMBERS = [*TEXT[:4], [BEYOND, 4]]
 
 @pytest.fixture(scope="module")
 def sampler() -> Any:
-    return CusText(epsilon=3.0, k=4, mapping="aggressive", fluent=True).compile(
-        lexicon_of(FLUENT, 9, share=0.5)
-    )
+    words = lexicon_of(FLUENT, 9, share=0.5)
+    return CusText(epsilon=3.0, k=4, mapping="aggressive", fluent=True).compile(words)
 
 
 @pytest.fixture(scope="module")

@@ -79,10 +79,8 @@ def test_the_matching_is_the_best_of_all() -> None:
 
     known: dict[int, int] = {}
     for rounds in (1, 2):
-        every = [
-            dict(zip(symbols.tolist(), p, strict=True))
-            for p in itertools.permutations(range(2, 7), len(symbols))
-        ]
+        orders = itertools.permutations(range(2, 7), len(symbols))
+        every = [dict(zip(symbols.tolist(), order, strict=True)) for order in orders]
         known = max(every, key=lambda matching: agreement(matching, known))
         found = by_neighbours(tokens, model, prior, rounds=rounds)
         assert {int(u): int(found[u]) for u in symbols} == known
@@ -117,9 +115,8 @@ def test_it_stands_beside_the_bayes_adversary() -> None:
     model = Bigrams.of(*text(300, 8), WORDS)
     prior = of_drawn(model.unigram[:WORDS], None)
     outputs = tokens.outputs[tokens.drawn]
-    found = frequency_attack(
-        tokens, model, plausible=candidates(table_sampler(np.eye(WORDS)), prior, outputs, 1)
-    )
+    likely = candidates(table_sampler(np.eye(WORDS)), prior, outputs, 1)
+    found = frequency_attack(tokens, model, plausible=likely)
     assert found.bayes == found.bayes_by_type == 1.0
 
 

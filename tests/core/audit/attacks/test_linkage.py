@@ -62,9 +62,8 @@ class World:
         self.model: Privatizer = dp.compile(mechanism, lexicon, policy, consistency=level)
         self.source = sentences([*lexicon.vocabulary.strings().to_pylist()], ROWS)
         ids = pa.array(np.arange(ROWS))
-        self.output = self.model.privatize(pa.array(self.source), column="t", row_ids=ids, key=KEY)[
-            0
-        ].to_pylist()
+        output, _ = self.model.privatize(pa.array(self.source), column="t", row_ids=ids, key=KEY)
+        self.output = output.to_pylist()
 
     def pairs(self, chosen: slice = slice(None)) -> Pairs:
         texts = [[pa.array(side[chosen])] for side in (self.source, self.output)]
@@ -90,9 +89,8 @@ class Plain:
     def law(self, word: int, before: int) -> dict[int, float]:
         key = (word, before if self.sampler.reads_context else -1)
         if key not in self.laws:
-            law = (
-                self.sampler.law_after(word, before) if self.sampler.reads_context else self.sampler.law(word)
-            )
+            sampler = self.sampler
+            law = sampler.law_after(word, before) if sampler.reads_context else sampler.law(word)
             assert law is not None
             weight = law.weight.astype(float)
             self.laws[key] = dict(zip(law.ids.tolist(), (weight / weight.sum()).tolist(), strict=True))
@@ -108,11 +106,8 @@ class Plain:
         return self.marginals[key]
 
     def _marginal(self, output: int, before: int) -> float:
-        return sum(
-            self.prior[w] * self.law(w, before).get(output, 0.0)
-            for w in range(len(self.words))
-            if self.prior[w] > 0
-        )
+        words = np.flatnonzero(self.prior > 0).tolist()
+        return sum(self.prior[w] * self.law(w, before).get(output, 0.0) for w in words)
 
     def score(self, source: str, output: str, back: bool) -> float:
         first, second = source.split(), output.split()
@@ -182,11 +177,8 @@ def counts(scores: list[float], own: int) -> tuple[int, int, int]:
     others = [score for row, score in enumerate(scores) if row != own and score > -math.inf]
     if scores[own] == -math.inf:
         return 0, 0, 0
-    return (
-        sum(score > scores[own] + 1e-9 for score in others),
-        sum(abs(score - scores[own]) <= 1e-9 for score in others),
-        len(others),
-    )
+    better = sum(score > scores[own] + 1e-9 for score in others)
+    return better, sum(abs(score - scores[own]) <= 1e-9 for score in others), len(others)
 
 
 CASES = [
@@ -218,9 +210,8 @@ def test_who_holds_the_texts_ranks_rows_as_the_formula_does(world: World, back: 
         else:
             scores = [plain.score(source, world.output[query], back) for source in world.source]
         assert attack.true[query] == pytest.approx(scores[query], abs=1e-9)
-        assert (attack.fit.better[query], attack.fit.equal[query], attack.fit.possible[query]) == counts(
-            scores, query
-        )
+        fit = attack.fit
+        assert (fit.better[query], fit.equal[query], fit.possible[query]) == counts(scores, query)
     assert (attack.true > -math.inf).all()
     assert back or attack.fit.equal.sum() >= 20  # the rows that come twice
 
@@ -325,19 +316,10 @@ def test_a_number_behind_an_unknown_word_is_released_as_what_reads_like_an_ident
 
 
 def test_drawn_words_that_are_names_and_masks_of_names() -> None:
-    model = dp.compile(
-        CusText(epsilon=3.0, k=6),
-        dp.Lexicon.default(),
-        dp.Policy(names={"lists": True}, stop_words="draw"),
-        consistency="token",
-    )
-    rows = read_pairs(
-        model,
-        model,
-        Pair([pa.array(["ask Anna Smith"])], [pa.array(["erich [PERSON]"])]),
-        np.zeros(1, np.uint64),
-        KEY,
-    )
+    policy = dp.Policy(names={"lists": True}, stop_words="draw")
+    model = dp.compile(CusText(epsilon=3.0, k=6), dp.Lexicon.default(), policy, consistency="token")
+    texts = Pair([pa.array(["ask Anna Smith"])], [pa.array(["erich [PERSON]"])])
+    rows = read_pairs(model, model, texts, np.zeros(1, np.uint64), KEY)
     assert rows.source.kind.tolist()[0] == LAW
     assert rows.output.kind.tolist()[0] == DRAWN
     assert rows.output.ids[0] >= 0
