@@ -135,9 +135,7 @@ def test_what_is_refused(change: dict[str, Any], said: str) -> None:
         ({"queries": 0}, "linkage_top1 <= 0.1", "queries of 1 or more"),
     ],
 )
-def test_a_requirement_of_another_audit_names_the_option_that_it_takes(
-    change: dict[str, Any], limit: str, option: str
-) -> None:
+def test_requirements_of_another_audit_name_options(change: dict[str, Any], limit: str, option: str) -> None:
     with pytest.raises(SettingsError) as caught:
         plan(**change, require=[limit])
     assert str(caught.value).startswith(f"require: '{limit}' needs")

@@ -157,9 +157,7 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, texts
 
 
 @pytest.mark.long
-def test_the_page_is_for_its_owner_alone(
-    places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_is_its_owners(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "folder"
     arguments = command(places, "--mechanisms", "custext", "--epsilons", "1,8", "--out", out, "--json")
     pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
@@ -260,9 +258,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     assert "drawn from the prior" in together.points[0].more.how
 
 
-def test_processors_make_no_difference(
-    config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processor_counts(config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ComparisonSpec.of(config, "diffractor,mvc,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     monkeypatch.setattr("dptext_spark.audit.attacks.attacked_text.DRAWN", 100)

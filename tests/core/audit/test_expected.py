@@ -99,9 +99,7 @@ def test_a_mean_beyond_the_quantiles_is_in_the_band() -> None:
 @pytest.mark.parametrize("stop_words", ["keep", "draw"])
 @pytest.mark.parametrize("consistency", ["token", "record"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_whatever_levels_words_have_the_band_holds(
-    lexicon: Lexicon, provider: Any, consistency: Any, stop_words: Any
-) -> None:
+def test_the_band_holds_at_levels(lexicon: Lexicon, provider: Any, consistency: Any, stop_words: Any) -> None:
     """Each word has one of the levels, by itself: all choices where there are few words, and many where there are more."""
     chosen = Importance(provider=provider, levels=LEVELS, weights=("w",) if provider == "column" else ())
     random = np.random.default_rng(1)
@@ -165,9 +163,7 @@ def test_of_two_words_on_a_line_the_band_of_noise_holds_the_formula(distance: fl
 
 @pytest.mark.parametrize("stop_words", ["keep", "draw"])
 @pytest.mark.parametrize("epsilon", [5.0, 40.0, 100.0])
-def test_the_band_of_noise_holds_what_many_draws_of_every_word_show(
-    lexicon: Lexicon, epsilon: float, stop_words: Any
-) -> None:
+def test_the_band_of_noise_holds_what_draws_show(lexicon: Lexicon, epsilon: float, stop_words: Any) -> None:
     model = Privatizer(lexicon, Laplace(epsilon=epsilon).compile(lexicon), Policy(stop_words=stop_words))
     words = np.flatnonzero(drawn_words(model.engine)[: len(lexicon)]).astype(np.int32)
     shown = outcomes(model.sampler, words, 500, bytes(range(32)))
@@ -202,9 +198,7 @@ def test_noise_at_one_level_of_several(lexicon: Lexicon) -> None:
     assert low < high
 
 
-def test_where_no_law_tells_the_reason_stands_instead(
-    lexicon: Lexicon, few: Lexicon, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_law_a_reason_is(lexicon: Lexicon, few: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = Laplace(epsilon=20.0)
     law = CusText(epsilon=2.0, k=3).compile(few)
     of_record = Privatizer(few, law, selector=BudgetSelector(Budget(record=1.0), np.array([9])))

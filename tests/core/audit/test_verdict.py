@@ -72,9 +72,7 @@ STANDINGS: tuple[Standing, ...] = ("holds", "broken", "not measured")
 
 
 @pytest.mark.parametrize("several", list(itertools.product(STANDINGS, repeat=3)))
-def test_several_come_to_the_worst_and_what_was_not_measured_decides_nothing(
-    several: tuple[Standing, ...],
-) -> None:
+def test_several_come_to_the_worst_and_not_measured_decides_nothing(several: tuple[Standing, ...]) -> None:
     names = ("names_kept", "bayes_success", "ledger_epsilon")
     value = {"holds": 0.1, "broken": 0.9, "not measured": None}
     found = [Metric(name, value[standing]) for name, standing in zip(names, several, strict=True)]

@@ -173,9 +173,7 @@ def test_a_wrong_command_line_ends_with_2(
     assert not (tmp_path / "out").exists()
 
 
-def test_preview_prints_before_and_after(
-    settings: Path, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preview_prints_both_texts(settings: Path, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert dptext("preview", "Hello Qwxyz") == 0
     out = capsys.readouterr().out
@@ -188,9 +186,7 @@ def test_preview_prints_before_and_after(
 
 
 @pytest.mark.long
-def test_preview_of_fluent_draws_shows_the_sentence_by_plain_ones_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_preview_of_fluent_draws_has_plain_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_pairs(beginning(Lexicon.default(), 200)).save(tmp_path / "words")
     chosen = [f"lexicon.source={tmp_path / 'words'}", "mechanism.epsilon=2", "mechanism.k=10"]
     chosen += ["policy.stop_words=draw", "consistency=token"]
@@ -267,9 +263,7 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     assert re.search(r"N_w max <= 0\.1.* ε = 0\.01: N_w max is 0\.20.* the word '[a-z]{2}'\.$", last)
 
 
-def test_calibrate_searches_settings_on_a_public_text(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_calibrate_on_a_public_text(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, names = tmp_path / "public.txt", [a + b for a in "bcdfghkl" for b in "aeiou"]
     rng = random.Random(5)
     text.write_text("".join(f"{' '.join(rng.choices(names, k=rng.randint(2, 6)))}\n" for _ in range(60)))
@@ -507,9 +501,7 @@ def test_an_interruption_is_no_failure_of_the_program(capsys: pytest.CaptureFixt
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_command_starts_java_with_its_first_compiler_unless_somebody_chose(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_java_starts_with_its_first_compiler_unless_somebody_chose(monkeypatch: pytest.MonkeyPatch) -> None:
     for chosen, options in ((None, "-XX:TieredStopAtLevel=1"), ("-XX:+UseG1GC", "-XX:+UseG1GC")):
         monkeypatch.setenv("SPARK_SUBMIT_OPTS", chosen or "")
         if chosen is None:

@@ -101,9 +101,7 @@ def test_a_requirement_of_an_audit_needs_a_row_key(here: Path, capsys: pytest.Ca
     assert "row_key" in capsys.readouterr().err
 
 
-def test_the_settings_of_a_run_are_all_that_an_audit_takes(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_settings_of_a_run_are_all_an_audit_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = ("-s", "output.path=/none/other", "--label", "stars")
     assert dptext("audit", "r.yaml", "--dry-run", "--json", *named) == 0
     short: dict[str, Any] = json.loads(capsys.readouterr().out)

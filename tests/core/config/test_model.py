@@ -107,9 +107,7 @@ def test_what_has_no_default_must_be_given(missing: str) -> None:
         ({"run": {"idd": "x"}}, "run.idd: no such setting", "id"),
     ],
 )
-def test_an_unknown_name_is_refused_with_a_suggestion(
-    sections: dict[str, Any], field: str, meant: str
-) -> None:
+def test_an_unknown_name_gets_a_suggestion(sections: dict[str, Any], field: str, meant: str) -> None:
     message = refused(**sections)
     assert message.startswith(field)
     assert message.endswith(f"Did you mean {meant!r}?")
@@ -221,9 +219,7 @@ def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str)
         ("mechanism", "mapping", "balance", either(MAPPINGS)),
     ],
 )
-def test_a_wrong_choice_is_refused_with_the_valid_ones(
-    section: str, name: str, given: object, valid: str
-) -> None:
+def test_a_wrong_choice_names_the_valid_ones(section: str, name: str, given: object, valid: str) -> None:
     message = refused(**{section: {**LEAST.get(section, {}), name: given}})
     assert message.startswith(f"{section}.{name}: {given!r} ")
     assert valid in message

@@ -82,9 +82,7 @@ def test_bodies_hold(table: pa.Table, what: str, pattern: str, least: float) -> 
     assert share(table["body"].to_pylist(), pattern) >= least, what
 
 
-def test_texts_are_varied_without_a_mark_of_a_template_and_topics_are_what_subjects_are_about(
-    table: pa.Table,
-) -> None:
+def test_texts_are_varied_without_a_template_and_topics_are_what_subjects_are_about(table: pa.Table) -> None:
     bodies = table["body"].to_pylist()
     words = {word for text in bodies for word in re.findall(r"[^\W\d_]+", text.lower())}
     assert len(words) > 2_000

@@ -240,9 +240,7 @@ def read(found: Case) -> Callable[[tuple[int, ...], tuple[int, ...], list[int], 
 @pytest.mark.parametrize("chosen", SELECTION)
 @pytest.mark.parametrize("level", ["token", "record"])
 @pytest.mark.parametrize("name", EXACT)
-def test_the_bound_of_a_record_holds_for_all_records_of_three_words(
-    name: str, level: str, chosen: str
-) -> None:
+def test_the_bound_holds_for_all_records_of_three_words(name: str, level: str, chosen: str) -> None:
     mechanism = EXACT[name]
     found = case(lexicon_at(FIVE), mechanism, level, SELECTION[chosen])
     bound, once = read(found), level == "record"

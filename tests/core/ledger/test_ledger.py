@@ -165,9 +165,7 @@ class TestAKeptLimit:
             ([limited(4.0), limited(6.0, **FOLDER), limited(5.0, why="minute 2")], 5.0),
         ],
     )
-    def test_rises_by_a_reason_and_of_those_without_one_the_least_holds(
-        self, rows: list[Decision], kept: float | None
-    ) -> None:
+    def test_rises_by_a_reason_else_the_least_holds(self, rows: list[Decision], kept: float | None) -> None:
         assert kept_limit(Book(0, [entry(limit=3.0)], rows)) == kept
 
     def test_is_found_wherever_the_input_is_named(self) -> None:

@@ -152,9 +152,7 @@ def test_every_standing_restricted_or_not(facts: ReportFacts, name: str, standin
     assert len(made.meaning) == 3
 
 
-def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins_them(
-    facts: ReportFacts,
-) -> None:
+def test_confirmed_stands_beside_a_success_with_the_sentence_that_joins_them(facts: ReportFacts) -> None:
     strongest = facts.attacks[0]
     assert isinstance(strongest, WordAttack)
     assert percent_up(strongest.at_most) in joined(facts)
@@ -191,9 +189,7 @@ def test_a_glossary_ends_the_annex_and_shows_what_the_page_says(facts: ReportFac
         assert f'<th scope="row">{term}</th>' in glossary
 
 
-def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_since(
-    facts: ReportFacts,
-) -> None:
+def test_a_restricted_page_stays_marked_and_the_statement_has_later_requests(facts: ReportFacts) -> None:
     model, holds = small_model(words=60), of("names_kept", "holds")
     internal = gathered(row(model), model="x", metrics=METRICS, verdict=holds)
     assert [answer.figure for answer in decision(internal).answers] == ["not measured"] * 3
@@ -229,9 +225,7 @@ def standings(held: int, broken: int, waiting: int) -> Verdict:
 
 
 @pytest.mark.parametrize("counts", [(0, 1, 20), (4, 9, 4), (20, 20, 20), (0, 11, 0)])
-def test_whatever_their_number_no_broken_one_is_hidden(
-    facts: ReportFacts, counts: tuple[int, int, int]
-) -> None:
+def test_no_broken_one_is_hidden(facts: ReportFacts, counts: tuple[int, int, int]) -> None:
     judged = replace(facts, verdict=standings(*counts))
     page = decision(judged)
     broken = judged.verdict.broken
@@ -253,9 +247,7 @@ def test_the_page_links_to_the_annex_where_all_requirements_stand(facts: ReportF
 
 
 @pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (3, 3), (4, 3), (60, 3)])
-def test_the_first_warnings_are_shown_and_the_others_counted(
-    facts: ReportFacts, count: int, shown: int
-) -> None:
+def test_first_warnings_are_shown_and_the_others_counted(facts: ReportFacts, count: int, shown: int) -> None:
     warnings = tuple(f"Warning {number}." for number in range(count))
     rest = tuple(part for part in facts.statement.sections if part[0] != "Warnings")
     statement = replace(facts.statement, sections=(("Warnings", warnings), *rest))

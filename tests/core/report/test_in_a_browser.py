@@ -162,9 +162,7 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
 @pytest.mark.parametrize("restricted", [False, True])
 @pytest.mark.parametrize("counts", [(4, 4, 4), (10, 12, 8), (0, 60, 0)])
-def test_the_decision_is_two_printed_pages(
-    browser: Browser, tmp_path: Path, counts: tuple[int, int, int], restricted: bool
-) -> None:
+def test_two_pages(browser: Browser, tmp_path: Path, counts: tuple[int, int, int], restricted: bool) -> None:
     """However many requirements there are; the annex begins on the third sheet."""
     model = small_model(words=60)
     metrics = AUDITED if restricted else None

@@ -108,9 +108,7 @@ def test_the_shape_of_another_result_is_read_off_its_figures() -> None:
     assert found.as_dict() == given
 
 
-def test_charts_say_how_sure_they_are_and_matched_sub_words_have_one_of_their_own(
-    results: dict[str, AuditResult],
-) -> None:
+def test_charts_say_how_sure_they_are_and_sub_words_have_their_own(results: dict[str, AuditResult]) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
     def charts(name: str) -> list[Chart]:

@@ -148,9 +148,7 @@ def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Le
     json.dumps(matched.as_dict())
 
 
-def test_a_text_is_cut_to_what_can_be_searched(
-    noisy: Privatizer, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_texts_are_cut(noisy: Privatizer, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audits_section, "MOST_SEARCHES", 41)
     (_, chain), _ = attacks_on(noisy, _lines(lexicon), _say)
     assert chain.tokens == 40

@@ -151,9 +151,7 @@ REFUTED = Certificate("refuted", Guarantee("epsilon_dp", 1.0), None, "Refuted: t
         ({"input": "<script>marker</script>"}, "&lt;script&gt;marker"),
     ],
 )
-def test_a_report_without_a_model_has_all_sections_and_what_was_told(
-    model: Model, changes: dict[str, Any], shown: str
-) -> None:
+def test_without_a_model_it_has_all_sections(model: Model, changes: dict[str, Any], shown: str) -> None:
     record = row(model, **changes)
     text = page(gathered(record, model="the lexicon is gone."))
     assert [heading for tag, heading in Read(text).said if tag == "h2"] == HEADINGS

@@ -95,15 +95,11 @@ class TestWhatALoopIsKnownBy:
                         unread.append((file.name, loop.name, origin.name))
         assert unread == []
 
-    def test_loops_of_one_name_in_two_modules_do_not_meet(
-        self, written: Callable[..., Any], recorded: Callable[..., Path]
-    ) -> None:
+    def test_two_loops_of_one_name(self, written: Callable[..., Any], recorded: Callable[..., Path]) -> None:
         assert attach(recorded("def loop(x):\n    return x * 3\n", 2).parent)
         assert written("def loop(x):\n    return x * 4\n", "second", "dptext_spark.other")(2) == 8
 
-    def test_another_body_is_compiled(
-        self, written: Callable[..., Any], recorded: Callable[..., Path]
-    ) -> None:
+    def test_another_body_compiles(self, written: Callable[..., Any], recorded: Callable[..., Path]) -> None:
         assert attach(recorded("def loop(x):\n    return x * x\n", 2).parent)
         assert written("def loop(x):\n    return x - x\n", "second")(2) == 0
 
@@ -207,9 +203,7 @@ class TestLevels:
             monkeypatch.setattr(numba.config, name, None)
 
     @pytest.mark.usefixtures("portable")
-    def test_code_of_the_level_needs_its_instructions(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_level_code_needs_its_instructions(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         mine, other = targets()
         assert other[1:] == (PORTABLE, "")
         (tmp_path / folder_for(other)).mkdir()
@@ -315,9 +309,7 @@ class TestProcessesThatCompileAtOnce:
                 loop(1)
         assert time.monotonic() - began < 30
 
-    def test_who_waits_too_long_compiles(
-        self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_long_wait_compiles(self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jit, "PATIENCE", 0.1)
         first, second = written(self.LOOP), written(self.LOOP)
         sig = (numba.int64,)

@@ -328,9 +328,7 @@ def test_words_are_replaced_after_what_is_released(sampler: Any, tokens: Tokens)
 
 
 @pytest.mark.long
-def test_the_posterior_of_fluent_draws_is_that_of_every_text(
-    sampler: Any, tokens: Tokens, bigrams: Bigrams
-) -> None:
+def test_the_fluent_posterior_is_that_of_every_text(sampler: Any, tokens: Tokens, bigrams: Bigrams) -> None:
     prior = bigrams.unigram[:FLUENT] / bigrams.unigram[:FLUENT].sum()
     at = np.flatnonzero(tokens.drawn)
     before = tokens.before

@@ -143,9 +143,7 @@ def test_many_candidates_are_the_largest() -> None:
         np.testing.assert_array_equal(found.row(row)[0], np.argsort(-score, kind="stable")[:40])
 
 
-def test_a_law_that_was_compiled_for_some_words_only_is_attacked(
-    lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_law_compiled_for_some_words_is_attacked(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     # The first word, by whose law kinds are told apart, has none.
     some = np.arange(5, len(lexicon), dtype=np.int32)
