@@ -63,13 +63,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def texts(places: Path) -> list[Records]:
-    """The public and the private text, with labels."""
     return [read_records(places / name, name, "last") for name in ("public", "private")]
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a command compare few texts."""
     for name, size in (("attacked", 60), ("few", 20), ("draws", 20)):
         monkeypatch.setitem(ComparisonOptions.__init__.__kwdefaults__, name, size)
 

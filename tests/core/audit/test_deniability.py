@@ -98,7 +98,6 @@ def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
 
 
 def test_custext_with_two_words() -> None:
-    """A set of two: the word itself has score 1, the other 0."""
     lexicon = lexicon_at(np.array([[1.0, 0.0], [0.6, 0.8]]))
     for epsilon in (0.0, 0.5, 2.0, 9.0):
         (found,) = measure(CusText(k=2, epsilon=epsilon).compile(lexicon), EVERY[:2], 2, STANDARD[:1])

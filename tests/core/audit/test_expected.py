@@ -188,7 +188,6 @@ def test_where_a_law_takes_whole_rows_some_words_stand_for_all(lexicon: Lexicon)
 
 
 def test_noise_at_one_level_of_several(lexicon: Lexicon) -> None:
-    """The band holds that of each level alone, and of both."""
     levels = (Level(50), Level(None, epsilon=100.0))
     both = compile(Laplace(epsilon=5.0), lexicon, importance=Importance(provider="random", levels=levels))
     alone = [expected_change(Privatizer(lexicon, sampler)) for sampler in both.samplers]

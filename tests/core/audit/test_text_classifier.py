@@ -23,10 +23,7 @@ from dptext_spark.audit.text_classifier import (
 from dptext_spark.errors import DataError, SettingsError
 from tests.core.audit.labelled_texts import labelled, replaced
 
-
-@pytest.fixture(autouse=True)
-def with_sklearn() -> None:
-    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
 
 def test_it_learns_and_repeats() -> None:
@@ -94,9 +91,6 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
         TextClassifier().fit(["a"], ["b"])
 
 
-pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
-
-
 def test_all_four() -> None:
     """A code that turns the words of one label into those of the other is learnt, and misleads whoever has not learnt it."""
     train, train_labels = labelled(300, 1)
@@ -132,12 +126,6 @@ def test_labels_of_the_test_that_were_never_seen_are_never_right() -> None:
     both = Pair(texts, texts)
     found = downstream_accuracy(TextClassifier(), both, labels, both, ["new"] * 100)
     assert all(estimate.value == 0.0 for estimate in (*found.accuracy.values(), found.majority))
-
-
-def test_one_class() -> None:
-    both = Pair(["a b", "c d"], ["a b", "c d"])
-    with pytest.raises(DataError, match="mood: 1 class"):
-        downstream_accuracy(TextClassifier(label="mood"), both, ["x", "x"], both, ["x", "y"])
 
 
 def test_an_accuracy_has_about_the_normal_interval() -> None:

@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.cli.app import main
 from dptext_spark.config.styles import REQUIRED, TableSettings, settings_file
-
-SETTINGS = "input: {path: /none/in}\ncolumns: [body]\nrow_key: id\noutput: {path: /none/out}\n"
-
-
-def dptext(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
+from tests.core.cli.test_app import SETTINGS, dptext
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
+from dptext_spark.config.load import load_model_config, parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import SettingsError, either
 from dptext_spark.lexicon.vector_formats import FORMATS
@@ -367,17 +367,6 @@ def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     assert "is not UTF-8 text" in refused(policy={"stop_word_list": str(file)})
     assert accepted(policy={"stop_word_list": []}).policy.stop_word_list == ()
-
-
-def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
-    file = tmp_path / "run.yaml"
-    file.write_text(
-        "input: {path: /a}\ncolumns: [body]\nrow_key: id\noutput: {path: /b}\nmechanism: {epsilon: 1}\n"
-    )
-    config = load_config(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
-    assert config.mechanism == CusText(epsilon=2)
-    assert config.policy.numbers == "mask"
-    assert config.columns == ("body", "subject")
 
 
 def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.load import load_config, parse_config
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import check_measurable
@@ -17,19 +16,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.report.run_plan import plan
+from tests.core.config.test_model import accepted, refused
 from tests.core.names import beginning
-
-LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
-
-
-def accepted(**settings: Any) -> RunConfig:
-    return parse_config({**LEAST, **settings})
-
-
-def refused(**settings: Any) -> str:
-    with pytest.raises(SettingsError) as found:
-        accepted(**settings)
-    return str(found.value)
 
 
 def days(number: int) -> str:

@@ -15,13 +15,9 @@ from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import TEM, CusText
 from dptext_spark.text.names.search import NameSearch
+from tests.core.config import test_model
 
-LEAST: dict[str, Any] = {
-    "input": {"path": "/in"},
-    "columns": ["body"],
-    "row_key": "id",
-    "output": {"path": "/out"},
-}
+LEAST: dict[str, Any] = {**test_model.LEAST, "row_key": "id"}
 PSEUDONYMS = NameSearch(lists=True, person="pseudonym", location="pseudonym")
 
 

@@ -48,8 +48,6 @@ KINDS = {"epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"}
 
 
 class Case(NamedTuple):
-    """A model with its settings and its statement."""
-
     model: Privatizer
     config: RunConfig
     facts: RunFacts
@@ -91,7 +89,6 @@ CASES = [
 
 @cache
 def of(name: str, level: str, chosen: str) -> Case:
-    """A case over sixty words."""
     vectors = np.random.default_rng(5).normal(size=(60, 4))
     return case(lexicon_at(vectors), MECHANISM[name], level, SELECTION[chosen])
 
@@ -157,7 +154,6 @@ def test_the_ledger_names_the_words_that_it_is_about(name: str, level: str, chos
 
 
 def composed(said: str) -> str:
-    """The sentence about a record."""
     (found,) = [line for line in said.splitlines() if line.startswith("- Over a record")]
     return found
 

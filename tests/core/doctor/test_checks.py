@@ -18,7 +18,6 @@ DRIVER = ProcessFacts(
 
 
 def workers(**changes: Any) -> list[ProcessFacts]:
-    """Two workers on two hosts; the second differs."""
     return [replace(DRIVER, host="node-1"), replace(DRIVER, host="node-2", **changes)]
 
 

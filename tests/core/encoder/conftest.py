@@ -15,7 +15,6 @@ def _encoder() -> None:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real BERT of two layers; nobody writes into it."""
     from tests.core.encoder.tiny_bert import make_tiny_bert
 
     return make_tiny_bert(tmp_path_factory.mktemp("encoder") / "tiny")

@@ -62,7 +62,6 @@ class PlainBert:
         return attention[:, :, 1:-1, 1:-1].mean(axis=(0, 1, 2))
 
     def guess(self, ids: list[int], at: int) -> int:
-        """Return the likeliest sub-word at a place."""
         _, states = self.run(ids)
         head = self.active(self.dense("cls.predictions.transform.dense", states[at]))
         head = self.norm("cls.predictions.transform.LayerNorm", head)

@@ -94,7 +94,6 @@ class PlainClassifier:
         return names
 
     def wholes(self, text: str) -> list[tuple[int, int, str]]:
-        """Return where each name begins and ends, and its kind."""
         return [(name.words[0][0], name.words[-1][1], name.kind) for name in self.names(text)]
 
     def parts(self, text: str) -> list[tuple[int, int, str]]:

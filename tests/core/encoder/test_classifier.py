@@ -300,7 +300,6 @@ def test_wrong_settings(tmp_path: Path, config: Mapping[str, object], without: s
 
 
 def change_tokenizer(written: dict[str, Any], how: str) -> None:
-    """Make the tokenizer that of another model."""
     vocabulary, added = written["model"]["vocab"], written["added_tokens"]
     match how:
         case "without a sign":
@@ -353,7 +352,6 @@ def test_files_are_one_of_each_and_such_files(tmp_path: Path, monkeypatch: pytes
 
 
 def change_graph(model: Any, how: str) -> None:
-    """Make a graph that is no classifier, or one that is not to be trusted."""
     graph, last = model.graph, model.graph.node[-1]
     match how:
         case "returns hidden":

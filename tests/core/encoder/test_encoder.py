@@ -112,19 +112,13 @@ def test_a_long_text_is_looked_at_in_windows(encoder: Encoder, folder: Path) -> 
 
 def test_a_saved_encoder_is_memory_mapped_and_gives_the_same(encoder: Encoder, tmp_path: Path) -> None:
     encoder.model.save(tmp_path / "kept")
-    kept = Encoder.open(tmp_path / "kept")
-    assert isinstance(kept.model.weights, np.memmap)
-    words = spans_of(TEXTS)
-    assert np.array_equal(kept.importance(words), encoder.importance(words))
-
-
-def test_weights_are_read_where_they_are_mapped(encoder: Encoder, tmp_path: Path) -> None:
-    encoder.model.save(tmp_path / "kept")
-    model = EncoderModel.open(tmp_path / "kept")
+    model = Encoder.open(tmp_path / "kept").model
+    assert isinstance(model.weights, np.memmap)
     assert all(np.shares_memory(weight, model.weights) for weight in model.named().values())
+    plain = EncoderModel.restore({name: np.array(array) for name, array in model.arrays().items()})
     words = spans_of(TEXTS)
-    plain = {name: np.array(array) for name, array in model.arrays().items()}
-    assert np.array_equal(Encoder(EncoderModel.restore(plain)).importance(words), encoder.importance(words))
+    for kept in (model, plain):
+        assert np.array_equal(Encoder(kept).importance(words), encoder.importance(words))
 
 
 def test_the_extra_is_named_where_it_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

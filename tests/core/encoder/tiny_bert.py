@@ -68,7 +68,6 @@ def tiny_weights(seed: int = 1) -> dict[str, npt.NDArray[np.float32]]:
 
 
 def make_tiny_bert(folder: Path, *, config: dict[str, object] | None = None, seed: int = 1) -> Path:
-    """Write config.json, model.safetensors and vocab.txt."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIG | (config or {})), encoding="utf-8")
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")

@@ -19,7 +19,6 @@ SHARES = st.lists(st.sampled_from([0.5, 5, 10, 12.5, 20, 33.333333]), min_size=1
 
 
 def plainly(weights: list[float], shares: list[float], direction: str) -> list[int]:
-    """The level of each word of a text."""
     n, none = len(weights), len(shares)
     sign = 1 if direction == "bottom" else -1
     order = sorted(range(n), key=lambda i: (sign * weights[i], i))

@@ -274,10 +274,6 @@ class TestRecordsOfSeveralRows:
         made("token", RandomImportance(), percent=50)[0].privatize(texts, record_ids=customers, **options)
         replace(privatizer, selector=None, fingerprint="").privatize(texts, record_ids=customers, **options)
 
-    def test_dataset_level_is_refused(self) -> None:
-        with pytest.raises(SettingsError, match=r"consistency: 'dataset' is not valid with importance"):
-            made("dataset", RandomImportance(), percent=50)
-
 
 TEXT = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 ROW = st.tuples(st.one_of(st.none(), TEXT), st.lists(st.one_of(st.none(), TEXT), max_size=3), TEXT)
@@ -287,7 +283,6 @@ ROW = st.tuples(st.one_of(st.none(), TEXT), st.lists(st.one_of(st.none(), TEXT),
     rows=st.lists(ROW, max_size=5), share=st.sampled_from([20, 50, 75]), direction=st.sampled_from(DIRECTIONS)
 )
 def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, direction: Any) -> None:
-    """A row of several texts is chosen in as one text of the same words is."""
     selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
         first = made(consistency, RandomImportance(), percent=5)[0]

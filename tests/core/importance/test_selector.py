@@ -35,8 +35,6 @@ OWN = Importance(provider="column", percent=40, weights=("w",))
 
 
 class Lengths:
-    """A provider of the tests': long words are important."""
-
     name = "random"
     fingerprint = "lengths"
     sentence = ""

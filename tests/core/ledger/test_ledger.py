@@ -60,7 +60,6 @@ def entry(**changes: Any) -> Entry:
 
 
 def limited(limit: float, **changes: Any) -> Decision:
-    """A limit of the input that is kept."""
     number = next(numbers)
     plain: dict[str, Any] = {
         "entry": f"d{number}", "attempt": f"a{number}", "at": NOW + timedelta(seconds=number), "run_id": "r9",
@@ -106,12 +105,10 @@ class TestRowsOfOneEntry:
 
 
 def row_of(one: Entry | Decision, **changes: Any) -> dict[str, Any]:
-    """A row as the table gives it."""
     return {**dict.fromkeys(field.name for field in fields(Entry)), **vars(one), **changes}
 
 
 def columns_of(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns."""
     rows = list(rows)
     return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -423,7 +420,6 @@ def test_entries_are_rows_of_the_table() -> None:
 
 
 def of_record(epsilon: float | None, delta: float = 0.0, **changes: Any) -> Entry:
-    """A release with what it cost the longest record."""
     counted = {} if epsilon is None else {"record_words": 10, "record_delta": delta}
     return entry(record_epsilon=epsilon, **counted, **changes)
 
@@ -480,7 +476,6 @@ class TestARecord:
 
 
 def test_what_is_said_is_as_it_was() -> None:
-    """Of a sum, by a run at its end, and in the list of balances."""
     joint = [entry(), entry(consistency="token", epsilon=0.5)]
     metric = entry(kind="metric_dp", metric="euclidean, space 1")
     within = [entry(kind="epsilon_dp_within_group"), entry(kind="approx_dp", delta=1e-5)]

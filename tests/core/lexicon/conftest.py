@@ -63,7 +63,6 @@ def dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_forms(folder: Path) -> Path:
-    """Write the table of forms into a folder that may be new."""
     folder.mkdir(exist_ok=True)
     (folder / word_forms.TABLE_FILE).write_bytes(gzip.compress(FORMS.encode()))
     return folder

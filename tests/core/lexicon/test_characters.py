@@ -26,12 +26,10 @@ NAMES = dict(zip(KINDS, "PSLMDAHXO", strict=True))
 
 @cache
 def codes() -> list[int]:
-    """Return the code points that are compared."""
     return [c for c in range(0x110000) if plain.comparable(chr(c))]
 
 
 def cells() -> np.ndarray:
-    """The cell of every code point."""
     points = np.arange(0x110000)
     return ch.tables().stage[points >> 7].astype(np.int64) * 128 + (points & 127)
 

@@ -19,7 +19,6 @@ from tools.wordnet import ADJECTIVE, ADVERB, NOUN, WordNet
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """A folder with a table of forms."""
     return write_forms(tmp_path / "sources")
 
 

@@ -8,12 +8,10 @@ from dptext_spark.lexicon.lexicon import Lexicon
 
 
 def put(folder: Path, content: bytes, name: str = "vectors.txt") -> Path:
-    """Write a file; return where it is."""
     path = folder / name
     path.write_bytes(content)
     return path
 
 
 def words(lexicon: Lexicon) -> list[str]:
-    """Return the words of a lexicon."""
     return lexicon.vocabulary.strings().to_pylist()

@@ -48,7 +48,6 @@ def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
 
 
 def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> RunRecord:
-    """A row of `runs`."""
     config = parse_config(
         {
             "input": {"path": "/data/tickets"}, "columns": ["body", "subject"], "row_key": "ticket",
@@ -72,7 +71,6 @@ def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any)
 
 
 def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
-    """Facts of a run with other settings."""
     settings = {**facts.run.settings.values, **changes}
     return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
 

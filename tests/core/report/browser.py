@@ -53,7 +53,6 @@ class Browser:
     events: list[dict[str, Any]]
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command to the page and return its result."""
         return self._call(method, self._session, **parameters)
 
     def open(self, address: str, width: int, height: int = 800) -> None:
@@ -68,7 +67,6 @@ class Browser:
             self._receive()
 
     def evaluate(self, expression: str) -> Any:
-        """Return what an expression is in the page."""
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def requested(self) -> list[str]:
@@ -77,7 +75,6 @@ class Browser:
         return [event["params"]["request"]["url"] for event in events]
 
     def pdf(self) -> bytes:
-        """The page as it prints."""
         return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])
 
     def _call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:

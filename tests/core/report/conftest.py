@@ -10,6 +10,5 @@ from tests.core.report.accounts import row, small_model
 
 @pytest.fixture(scope="session")
 def facts() -> ReportFacts:
-    """What a report is made of."""
     model = small_model(words=60)
     return gathered(row(model), model=model)

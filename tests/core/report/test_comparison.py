@@ -59,7 +59,6 @@ CASES = {
 
 
 def test_comparisons_are_as_they_were() -> None:
-    """Every point, the best at each risk, who is not told apart, and how it was measured; in full and on a screen."""
     texts = {name: screen_of(compared).text() for name, compared in CASES.items()}
     texts["in full"] = screen_of(FOUND).text(full=True)
     assert_as_frozen("terminal", "comparison", texts)

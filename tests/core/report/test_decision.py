@@ -49,7 +49,6 @@ def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = No
 
 
 def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
-    """Facts whose first pages are kept as text, each the plain ones with a change."""
     assert facts.certificate is not None
     attack, waits = facts.attacks[0], replace(facts, verdict=of("names_kept", "not measured"))
     levels = {f"consistency {each}": with_settings(facts, consistency=each) for each in ("record", "dataset")}
@@ -106,7 +105,6 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
 
 
 def first_page(facts: ReportFacts) -> str:
-    """Write the first two pages as lines of text."""
     made = decision(facts)
     before, after = (
         "".join(f"<{text}>" if differs else text for differs, text in side)
@@ -124,7 +122,6 @@ def first_page(facts: ReportFacts) -> str:
 
 
 def test_first_pages_are_as_they_were(facts: ReportFacts) -> None:
-    """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, case in cases(facts).items():
         texts[name] = beyond(first_page(case), texts.get("plain", ""))

@@ -51,7 +51,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A comparison of six mechanisms, one of a long name."""
     names = ["custext", "diffractor", "diffractor:form=tem:lists=3", "santext", "tem", "mvc"]
     found = [points(name, (1, 0.02, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50)) for n, name in enumerate(names)]
     many = [point for pair in found for point in pair]

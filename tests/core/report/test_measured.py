@@ -43,7 +43,6 @@ def results() -> dict[str, AuditResult]:
 
 
 def numbers(value: Any) -> list[float]:
-    """Every number in a result."""
     if isinstance(value, dict):
         return [number for part in value.values() for number in numbers(part)]
     if isinstance(value, list | tuple):

@@ -72,7 +72,6 @@ def estimated(facts: ReportFacts) -> ReportFacts:
 
 
 def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
-    """Facts whose first screen is kept as text, each the plain ones with a change."""
     plus = "euclidean between sensitive words"
     return {
         "plain": facts,
@@ -123,7 +122,6 @@ def tiles_of(facts: ReportFacts) -> str:
 
 
 def names_of(facts: ReportFacts) -> str:
-    """Write the section of names as lines of text, after its tile."""
     lines = [line for line in tiles_of(facts).splitlines() if line.startswith("Names")]
     for block in names(facts).blocks:
         match block:
@@ -137,17 +135,11 @@ def names_of(facts: ReportFacts) -> str:
 
 
 def test_first_screens_are_as_they_were(facts: ReportFacts) -> None:
-    """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, case in cases(facts).items():
         texts[name] = beyond(tiles_of(case), texts.get("plain", ""))
     texts |= {f"names: {name}": names_of(named(**policy)) for name, policy in NAMES.items()}
     assert_as_frozen("pages", "overview", texts)
-
-
-def test_what_is_worse_than_the_mean_is_known(facts: ReportFacts) -> None:
-    (attack,) = facts.attacks
-    assert attack.worst > attack.success
 
 
 @pytest.mark.parametrize("figures", [COUNTS, STAYED])

@@ -181,7 +181,6 @@ def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
 
 
 def test_print_rules_keep_parts_on_one_sheet(internal: ReportFacts) -> None:
-    """The annex begins a sheet; what is read as a whole is not cut; a heading stays with what follows; the mark is repeated."""
     css = page(internal).split("@media print {", 1)[1].split("@media screen", 1)[0]
     rules: dict[str, set[str]] = {}
     for selectors, body in re.findall(r"([^{};]+)\{([^{}]*)\}", css):

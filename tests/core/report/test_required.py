@@ -14,7 +14,6 @@ ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
 
 
 def of(held: int, broken: int, waiting: int) -> list[Judgement]:
-    """Requirements of long names, in an order that mixes how they stand."""
     standings = [HOLDS] * held + [BROKEN] * broken + [NOT_MEASURED] * waiting
     names = sorted(FIGURES, key=len, reverse=True)
     made = [

@@ -48,7 +48,6 @@ def plan_of(**more: Any) -> Plan:
 
 
 def settings_in(planned: Plan) -> str:
-    """The settings in the text of a plan."""
     return str(planned).split("settings in effect\n")[1].split("\n\n")[0]
 
 
@@ -149,7 +148,6 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.long
 def test_screens_are_as_they_were() -> None:
-    """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, settings in SCREENS.items():
         planned, checked = dry(**settings)

@@ -24,7 +24,6 @@ MARK = "Clear the output before you share the notebook."
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, str]]:
-    """What a kernel displays."""
     found: list[dict[str, str]] = []
 
     def display(data: dict[str, str], **_: Any) -> None:

@@ -120,12 +120,10 @@ CASES: dict[str, tuple[RunFacts | UnchangedRun, dict[str, Any]]] = {
 
 
 def text_of(outcome: RunFacts | UnchangedRun, **options: Any) -> str:
-    """All that a summary says."""
     return summary(outcome, **options).text(full=True)
 
 
 def test_summaries_are_as_they_were() -> None:
-    """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, (outcome, options) in CASES.items():
         texts[name] = beyond(text_of(outcome, **options), texts.get("plain", ""))

@@ -36,7 +36,6 @@ def without(name: str) -> TableAudit:
 
 
 def test_audits_are_as_they_were() -> None:
-    """Figures with intervals, requirements, what is left out, and who counts the questions."""
     plain = table_audit(FOUND).text(200)
     others = {
         "without an account": replace(FOUND, has_account=False),

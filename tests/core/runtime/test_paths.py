@@ -93,7 +93,6 @@ print(dp.__file__, dptext_spark.runtime.jit.__file__, len(dp.Lexicon.default()),
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as `--py-files` ships it."""
     made = tmp_path_factory.mktemp("archive") / "dptext_spark.zip"
     with zipfile.ZipFile(made, "w") as whole:
         for file in sorted((CHECKOUT / "dptext_spark").rglob("*")):

@@ -53,8 +53,6 @@ def sentences(words: list[str], many: int) -> list[str]:
 
 
 class World:
-    """A model, a source and its release."""
-
     def __init__(self, mechanism: Mechanism, level: Any, oov: Any = "mask") -> None:
         lexicon = lexicon_of(400, 1) if mechanism.reads_context else beginning(dp.Lexicon.default(), 400)
         stop_words: Any = "draw" if mechanism.reads_context else "keep"
