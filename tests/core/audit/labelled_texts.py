@@ -28,6 +28,5 @@ def replaced(texts: list[str], share: float, seed: int, swap: bool = False) -> l
             return word.replace("px", "QX").replace("nx", "px").replace("QX", "nx")
         return words[int(random.integers(len(words)))]
 
-    return [
-        " ".join(other(word) if random.random() < share else word for word in text.split()) for text in texts
-    ]
+    chosen = ((other(word) if random.random() < share else word for word in text.split()) for text in texts)
+    return [" ".join(each) for each in chosen]

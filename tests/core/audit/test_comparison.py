@@ -102,9 +102,8 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, texts: list
             for figure in (*one.risks.values(), *one.utilities.values()):
                 assert figure.lower <= figure.value <= figure.upper
     assert found.unprotected[ACCURACY].value > 0.85
-    assert [(one.risk, one.utility) for one in found.frontiers] == [
-        (risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, DISTINCT, ACCURACY)
-    ]
+    axes = [(risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, DISTINCT, ACCURACY)]
+    assert [(curves.risk, curves.utility) for curves in found.frontiers] == axes
     values = json.loads(json.dumps(found.as_dict()))
     assert values["restricted"] is True
     assert next(iter(values)) == "restricted"
@@ -223,12 +222,12 @@ def test_what_cannot_be_compared_is_told_before_anything_is_compiled(
     monkeypatch.setattr("dptext_spark.audit.comparison.load_lexicons", None)
     asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
     chosen = config.model_copy(update={"importance": Importance(percent=30)})
-    cases = (
+    wrong = (
         ("epsilons: tem", config, texts[0]),
         ("public", config, texts[1]),
         ("importance", chosen, texts[0]),
     )
-    for field, settings, public in cases:
+    for field, settings, public in wrong:
         with pytest.raises(SettingsError, match=f"^{field}"):
             compare(settings, asked, public, texts[1])
 

@@ -202,11 +202,8 @@ def test_the_context_finds_what_the_word_alone_does_not(few: Lexicon) -> None:
     privatizer = model(few, 0.0)
     law = [privatizer.sampler.law(word) for word in range(V)]
     random = np.random.default_rng(3)
-    attacked = attack_sample(
-        privatizer,
-        sample(lambda words: [random.choice(law[w].ids, p=law[w].probability) for w in words]),
-        "token",
-    )
+    drawn = sample(lambda words: [random.choice(law[w].ids, p=law[w].probability) for w in words])
+    attacked = attack_sample(privatizer, drawn, "token")
     found = {figure.name: figure for figure in attacked.figures}
     # At ε = 0 an output tells no more than its set of six words; each word follows the one before it without exception.
     assert found["bayes_success"].value == pytest.approx(1 / 6, abs=0.1)  # six standard deviations

@@ -215,11 +215,7 @@ def test_tables_have_no_short_cut() -> None:
 
 WORDS = 80
 SETTINGS: dict[str, list[dict[str, object]]] = {
-    "custext": [
-        {"k": 7},
-        {"k": 7, "epsilon": 400.0},
-        {"k": 16, "mapping": "conservative", "remainder": "own"},
-    ],
+    "custext": [{"k": 7}, {"k": 7, "epsilon": 4e2}, {"k": 16, "mapping": "conservative", "remainder": "own"}],
     "santext": [{}, {"sensitive": 0.5}],
     "tem": [{"epsilon": 9.0}],
     "diffractor": [{"lists": 3}, {"form": "tem"}],
@@ -284,10 +280,8 @@ def test_blocks_are_the_whole_in_parts(name: str, settings: dict[str, object], l
 def test_a_row_that_holds_a_weight_of_nothing() -> None:
     """An outcome whose weight is zero cannot come out, and is no entry."""
     ids = np.array([[0, 1, 2], [2, 1, 0]], np.int32)
-    weights, promised = (
-        np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]),
-        Guarantee("epsilon_dp_within_group", 1.0),
-    )
+    weights = np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]])
+    promised = Guarantee("epsilon_dp_within_group", 1.0)
     made = TableSampler.of(ids, weights, promised, TableSummary())
     found = outcomes(made, np.array([0, 1], np.int32))
     assert rows_of(found) == [([0, 1], [0.25, 0.75]), ([2], [1.0])]

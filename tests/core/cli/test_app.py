@@ -366,10 +366,8 @@ def test_debug_may_stand_anywhere(settings: Path, job: list[Any], capsys: pytest
 @pytest.mark.long
 def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
     program = f"{sys.executable} -m dptext_spark.cli.app"
-    for line, code, out in (
-        ("preview x --set policy.oov=x", 2, ""),
-        ("mechanisms --json | head -c 1", 0, "["),
-    ):
+    lines = (("preview x --set policy.oov=x", 2, ""), ("mechanisms --json | head -c 1", 0, "["))
+    for line, code, out in lines:
         bash = ["bash", "-o", "pipefail", "-c", f"{program} {line}"]
         ended = subprocess.run(bash, capture_output=True, text=True, timeout=120, check=False)
         assert (ended.returncode, ended.stdout) == (code, out)

@@ -21,10 +21,8 @@ GIVEN = {"mask": MASKED, "keep": [{"file": "b"}]}
 
 def test_they_stand_in_the_policy_and_are_read_back() -> None:
     config = parse_config({**PLAIN, "policy": {"oov": "draw", **GIVEN}})
-    assert config.lists == ListSources(
-        (ListSource("a.txt"), ListSource(None, "crm.people", "name"), ListSource(None, None, "who")),
-        (ListSource("b"),),
-    )
+    masked = (ListSource("a.txt"), ListSource(None, "crm.people", "name"), ListSource(None, None, "who"))
+    assert config.lists == ListSources(masked, (ListSource("b"),))
     named = [field for field, _ in config.lists.named()]
     assert named == [*(f"policy.mask[{i}]" for i in range(3)), "policy.keep[0]"]
     assert config.as_dict()["policy"] | GIVEN == config.as_dict()["policy"]

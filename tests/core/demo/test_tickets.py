@@ -153,9 +153,7 @@ def test_the_words_around_tell_as_much_as_in_what_people_write(table: pa.Table, 
 
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
-TEXT = (
-    "The Parcel  for Zqxvia came on 2024-05-17, and the parcel of 3 boxes is what we sent to ann@example.com"
-)
+TEXT = "The Parcel  for Zqxvia came on 2024-05-17, and the parcel of 3 boxes is what we sent to a@example.com"
 
 
 @pytest.fixture(scope="module")

@@ -67,10 +67,8 @@ def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str
         "mechanism": mechanism.as_dict(),
     }  # fmt: skip
     if selection is not None:
-        second = mechanism.epsilon * SECOND  # type: ignore[attr-defined]
-        levels = [
-            each | ({"epsilon": second} if "epsilon" in each else {}) for each in selection.get("levels", ())
-        ]
+        second, chosen = mechanism.epsilon * SECOND, selection.get("levels", ())  # type: ignore[attr-defined]
+        levels = [part | ({"epsilon": second} if "epsilon" in part else {}) for part in chosen]
         settings["importance"] = {**selection, **({"levels": levels} if levels else {})}
     config = parse_config(settings)
     model = Privatizer(lexicon, mechanism.compile(lexicon), consistency=config.consistency)

@@ -52,9 +52,8 @@ def test_any_texts(policy: Policy, texts: list[str | None]) -> None:
         words = {form(piece.source) for piece in rules.pieces(text or "") if piece.counter}
         for word in words:
             expected[word] = expected.get(word, 0) + 1
-    assert {w: int(found.counts[i]) for i, w in enumerate(WORDS) if found.counts[i]} == {
-        word: n for word, n in expected.items() if word in WORDS
-    }
+    counts = {word: int(found.counts[i]) for i, word in enumerate(WORDS) if found.counts[i]}
+    assert counts == {word: n for word, n in expected.items() if word in WORDS}
 
 
 def test_the_weight_is_the_logarithm_of_the_share() -> None:

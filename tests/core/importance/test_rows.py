@@ -210,9 +210,7 @@ def worst_loss(
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("consistency", ["token", "record"])
-@pytest.mark.parametrize(
-    "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=lambda p: p.fingerprint
-)
+@pytest.mark.parametrize("provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["a", "b", "c"])
 def test_no_row_loses_more_than_is_claimed(
     layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: ImportanceProvider
 ) -> None:
@@ -279,9 +277,7 @@ TEXT = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 ROW = st.tuples(st.one_of(st.none(), TEXT), st.lists(st.one_of(st.none(), TEXT), max_size=3), TEXT)
 
 
-@given(
-    rows=st.lists(ROW, max_size=5), share=st.sampled_from([20, 50, 75]), direction=st.sampled_from(DIRECTIONS)
-)
+@given(st.lists(ROW, max_size=5), st.sampled_from([20, 50, 75]), st.sampled_from(DIRECTIONS))
 def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, direction: Any) -> None:
     selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
@@ -289,14 +285,11 @@ def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, di
         privatizer = replace(first, selector=selector, fingerprint="")
         joined = [" ".join(text or "" for text in (first, *several, last)) for first, several, last in rows]
         (whole,) = privatizer.choose([Texts(pa.array(joined, pa.string()))]) or ()
-        flat = [one for _, several, _ in rows for one in several]
+        flat, sizes = [text for row in rows for text in row[1]], [len(row[1]) for row in rows]
         columns = [
             Texts(pa.array([first for first, _, _ in rows], pa.string())),
             # Another type, sliced, as Spark may hand it over.
-            Texts(
-                pa.array([None, *flat], pa.large_string())[1:],
-                np.repeat(np.arange(len(rows)), [len(several) for _, several, _ in rows]),
-            ),
+            Texts(pa.array([None, *flat], pa.large_string())[1:], np.repeat(np.arange(len(rows)), sizes)),
             Texts(pa.array([None if last is None else last.encode() for _, _, last in rows], pa.binary())),
         ]
         parts = privatizer.choose(columns)

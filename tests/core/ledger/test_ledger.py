@@ -212,10 +212,7 @@ SUMS: dict[str, tuple[list[Entry], float]] = {
     "in other decimals": ([entry(epsilon=0.1), entry(epsilon=0.2)], 0.3),
     # 1 + 1e-20 is no float: the next one above 1 is printed.
     "never rounded down": ([entry(), entry(epsilon=1e-20)], math.nextafter(1.0, 2.0)),
-    "the same draws of the same version": (
-        [FIRST, entry(release="R", run_id="another", output="/else")],
-        1.0,
-    ),
+    "the same draws of the same version": ([FIRST, entry(release="R", run_id="x", output="/elsewhere")], 1.0),
     "the same entry again": ([FIRST, replace(FIRST, entry="again", attempt="again")], 1.0),
     "the same draws of other versions": (versions(0, 1, 1, 2), 3.0),
     "a table that was made anew": ([entry(release="R", input_id=name) for name in ("one", "two")], 2.0),
@@ -253,11 +250,8 @@ def test_many_alike_come_to_what_one_after_the_other_come_to(times: int) -> None
 
 class TestKinds:
     def test_probabilities_add_up_whatever_they_compare(self) -> None:
-        asked = [
-            entry(),
-            entry(kind="epsilon_dp_within_group"),
-            entry(kind="approx_dp", delta=1e-5, epsilon=0.5),
-        ]
+        within = entry(kind="epsilon_dp_within_group")
+        asked = [entry(), within, entry(kind="approx_dp", delta=1e-5, epsilon=0.5)]
         (figure,) = spent_on(asked, "body").figures
         assert (figure.epsilon, figure.delta, figure.within, figure.times) == (2.5, 1e-5, True, 3)
 
@@ -480,11 +474,8 @@ def test_what_is_said_is_as_it_was() -> None:
     metric = entry(kind="metric_dp", metric="euclidean, space 1")
     within = [entry(kind="epsilon_dp_within_group"), entry(kind="approx_dp", delta=1e-5)]
     columns = tokens(body=1.0, note=1.0)
-    sums = {
-        "probabilities": within,
-        "levels and a distance": [*joint, metric],
-        "refuted": [entry(holds=False)],
-    }
+    sums = {"probabilities": within, "levels and a distance": [*joint, metric]}
+    sums["refuted"] = [entry(holds=False)]
     runs = {
         "further": after([entry(epsilon=2.0), entry(status=RESERVED)], [entry(status=RESERVED)], "/l"),
         "same draws": after([FIRST], [FIRST], "/l"),

@@ -110,16 +110,8 @@ class TestRunKey:
             RunKey.from_file(tmp_path / "none", deliver="broadcast")  # type: ignore[arg-type]
 
     def test_subkeys_depend_on_every_part(self) -> None:
-        parts = [
-            ("ab", "c"),
-            ("a", "bc"),
-            ("abc",),
-            ("abc", ""),
-            ("", "abc"),
-            ("ab", "c", ""),
-            ("c", "ab"),
-            (),
-        ]
+        parts = [("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("", "abc"), ("ab", "c", ""), ("c", "ab")]
+        parts.append(())
         keys = [KEY.derive(*p) for p in parts] + [RunKey.insecure(2).derive(*p) for p in parts]
         assert len(set(keys)) == len(keys)
         assert all(len(k) == 32 for k in keys)

@@ -118,7 +118,7 @@ class TestWhatIsCheckedOnTheDescriptor:
             RunKey.from_file(file)
 
     @pytest.mark.parametrize(
-        "how", ["another in its place", "written over", "a link that is turned", "made longer"]
+        "how", ["another in its place", "written over", "a link is turned", "made longer"]
     )
     def test_a_file_that_is_swapped(self, how: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         other = file.with_name("other")

@@ -41,10 +41,8 @@ AUDITED = METRICS | {
 def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
     """CusText over the commonest words of the packaged lexicon."""
     lexicon = beginning(Lexicon.default(), words)
-    return Model(
-        Privatizer(lexicon, CusText(epsilon=epsilon, k=10).compile(lexicon)),
-        lambda at: CusText(epsilon=at, k=10).compile(lexicon),
-    )
+    sampler = CusText(epsilon=epsilon, k=10).compile(lexicon)
+    return Model(Privatizer(lexicon, sampler), lambda at: CusText(epsilon=at, k=10).compile(lexicon))
 
 
 def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> RunRecord:

@@ -73,6 +73,7 @@ def estimated(facts: ReportFacts) -> ReportFacts:
 
 def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
     plus = "euclidean between sensitive words"
+    by_distance = with_guarantee(facts, kind="metric_dp", metric="euclidean")
     return {
         "plain": facts,
         "estimates": estimated(facts),
@@ -82,10 +83,8 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
         ),
         "epsilon_dp": with_guarantee(facts, kind="epsilon_dp"),
         "approx_dp, record": with_settings(with_guarantee(facts, kind="approx_dp"), consistency="record"),
-        "metric_dp": with_guarantee(facts, kind="metric_dp", metric="euclidean"),
-        "metric_dp, dataset": with_settings(
-            with_guarantee(facts, kind="metric_dp", metric="euclidean"), consistency="dataset"
-        ),
+        "metric_dp": by_distance,
+        "metric_dp, dataset": with_settings(by_distance, consistency="dataset"),
         "metric_dp, sensitive": with_guarantee(facts, kind="metric_dp", metric=plus),
         "levels": with_settings(facts, importance=LEVELS),
         "importance": with_settings(facts, importance={"percent": 30, "levels": []}),

@@ -16,10 +16,8 @@ ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
 def of(held: int, broken: int, waiting: int) -> list[Judgement]:
     standings = [HOLDS] * held + [BROKEN] * broken + [NOT_MEASURED] * waiting
     names = sorted(FIGURES, key=len, reverse=True)
-    made = [
-        Judgement(f"{names[n % len(names)]} <= 0.{n:03d}", standing, n % 3 > 0, "0.25" if n % 3 == 0 else "")
-        for n, standing in enumerate(standings)
-    ]
+    numbered = [(f"{names[n % len(names)]} <= 0.{n:03d}", n % 3, each) for n, each in enumerate(standings)]
+    made = [Judgement(text, each, n > 0, "" if n else "0.25") for text, n, each in numbered]
     return made[::2] + made[1::2]
 
 

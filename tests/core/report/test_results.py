@@ -91,9 +91,8 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
 
     results = [result_of(one) for one in (ATTACK, UTILITY, COUNTED, SAMPLED)]
     record = row(model)
-    shared, whole = (
-        page(gathered(record, model="x", results=results, metrics=each)) for each in (None, METRICS)
-    )
+    pages = (page(gathered(record, model="x", results=results, metrics=each)) for each in (None, METRICS))
+    shared, whole = pages
     assert ATTACK["name"] not in shared
     assert ATTACK["name"] in whole
     assert "20.00 to 30.00 %" in whole

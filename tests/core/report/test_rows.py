@@ -71,7 +71,7 @@ def test_none_at_all_is_a_table_without_rows() -> None:
         (
             pa.Array.from_buffers(pa.string(), 1, BROKEN),
             ["a"],
-            "before: what was given holds no texts, or no valid",
+            "before: what was given holds no texts, or no",
         ),
     ],
 )

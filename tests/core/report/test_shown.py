@@ -40,9 +40,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, str
 
 
 @pytest.mark.parametrize(
-    "more",
-    [{}, {"metrics": METRICS}, {"examples": [Example("body", "a <script>", "b")]}],
-    ids=["shareable", "internal", "examples"],
+    "more", [{}, {"metrics": METRICS}, {"examples": [Example("body", "a <script>", "b")]}]
 )
 def test_a_notebook_shows_the_page_writes_no_file_and_says_what_is_not_for_sharing(
     shown: list[dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, Any]

@@ -37,12 +37,11 @@ def without(name: str) -> TableAudit:
 
 def test_audits_are_as_they_were() -> None:
     plain = table_audit(FOUND).text(200)
-    others = {
-        "without an account": replace(FOUND, has_account=False),
-        "without limits": replace(FOUND, limits=()),
-        "a column": without("b"),
+    others = {"without an account": {"has_account": False}, "without limits": {"limits": ()}}
+    audits = {name: replace(FOUND, **changes) for name, changes in others.items()} | {
+        "a column": without("b")
     }
-    texts = {name: beyond(table_audit(audit).text(200), plain) for name, audit in others.items()}
+    texts = {name: beyond(table_audit(audit).text(200), plain) for name, audit in audits.items()}
     assert_as_frozen("terminal", "audit", {"plain": plain, **texts})
     assert "column" not in table_audit(without("b")).text()
 

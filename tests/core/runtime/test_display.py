@@ -75,11 +75,7 @@ def test_tables_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (
-            "Send the box.",
-            "Send the letter.",
-            ("Send the <mark>box</mark>.", "Send the <mark>letter</mark>."),
-        ),
+        ("Send the x.", "Send the letter.", ("Send the <mark>x</mark>.", "Send the <mark>letter</mark>.")),
         ("same & same", "same & same", ("same &amp; same", "same &amp; same")),
         ("a", "", ("<mark>a</mark>", "")),
         ("to Ada L now", "to [NAME] now", ("to <mark>Ada L</mark> now", "to <mark>[NAME]</mark> now")),
