@@ -210,7 +210,9 @@ def worst_loss(
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("consistency", ["token", "record"])
-@pytest.mark.parametrize("provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["a", "b", "c"])
+@pytest.mark.parametrize(
+    "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["random", "ranked", "column"]
+)
 def test_no_row_loses_more_than_is_claimed(
     layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: ImportanceProvider
 ) -> None:
