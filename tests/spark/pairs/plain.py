@@ -18,7 +18,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
-from tests.core.importance.test_ranking import plainly
+from tests.core.importance.test_selector import plainly
 from tests.core.randomness.test_draws import plain_hash
 from tests.core.text.plain_engine import Plain, form, kind, shape, written
 from tests.spark.pairs.table import SECRET, TAG, Row
