@@ -108,8 +108,7 @@ def told(model: Path, vouched: str | None = None) -> list[str]:
     """Take the code of a model, and return the sentences that this says; where it says one, nothing is attached."""
     said: list[str] = []
     took = attach_code(model, vouched, lambda step, _: said.append(step))
-    assert took is bool(_state.attached)
-    assert took is not bool(said)
+    assert took is bool(_state.attached) is not bool(said)
     return said
 
 
@@ -148,11 +147,9 @@ def test_a_new_process_compiles_no_loop_and_draws_the_same(model: Path, tmp_path
     compiled, took, drawn, said = child(model, **here)
     assert (compiled, said) == (0, "")
     assert took > 8
-    ids = pa.array(["a", "b"])
-    expected, _ = open_model(model).privatize(
-        pa.array(["call me at +44 20 7946 0958 in the house", "a.b@example.com"]),
-        column="body", row_ids=ids, record_ids=ids, key=RunKey.insecure(1),
-    )  # fmt: skip
+    ids, key = pa.array(["a", "b"]), RunKey.insecure(1)
+    texts = pa.array(["call me at +44 20 7946 0958 in the house", "a.b@example.com"])
+    expected, _ = open_model(model).privatize(texts, column="body", row_ids=ids, record_ids=ids, key=key)
     assert drawn == str(expected.to_pylist())
     # With damaged code it says so once, and draws the same.
     archive(model).write_bytes(archive(model).read_bytes()[:-30])
@@ -170,24 +167,18 @@ def test_in_an_environment_that_was_packed_and_lies_elsewhere(model: Path, tmp_p
     """
     environment, place = tmp_path / "environment", tmp_path / "package"
     venv.create(environment, symlinks=True)
-    shutil.copytree(
-        CHECKOUT / "dptext_spark", place / "dptext_spark", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    no_bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(CHECKOUT / "dptext_spark", place / "dptext_spark", ignore=no_bytecode)
     for part in (place, *place.rglob("*")):
         part.chmod(0o555 if part.is_dir() else 0o444)
     python = str(environment / "bin" / "python")
-    prefix = subprocess.run(
-        [python, "-c", "import sys; print(sys.prefix)"], check=True, capture_output=True, text=True
-    )
-    assert prefix.stdout.strip() == str(environment)
+    prefix = subprocess.check_output([python, "-c", "import sys; print(sys.prefix)"], text=True)
+    assert prefix.strip() == str(environment)
     left_out = ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONPATH")
     variables = {name: value for name, value in os.environ.items() if name not in left_out}
     installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    variables |= {
-        "PYTHONPATH": os.pathsep.join([str(place), *installed]),
-        "HOME": "/proc/none",
-        "TMPDIR": str(tmp_path),
-    }
+    variables["PYTHONPATH"] = os.pathsep.join([str(place), *installed])
+    variables |= {"HOME": "/proc/none", "TMPDIR": str(tmp_path)}
     compiled, took, _, said = child(model, python, **variables)
     assert compiled == 0
     assert took > 8
@@ -292,9 +283,7 @@ class TestWhoMayWrite:
             parts[0].chmod(0o700)
             assert writable_by_others(parts[-1]) is None
 
-    def test_only_owners_rename_in_a_folder_with_that_bit_but_anybody_adds_a_file(
-        self, parts: list[Path]
-    ) -> None:
+    def test_only_owners_rename_in_a_sticky_folder_but_anybody_adds_a_file(self, parts: list[Path]) -> None:
         parts[0].chmod(0o1777)
         assert writable_by_others(parts[-1]) is None
         parts[2].chmod(0o1777)
@@ -308,11 +297,8 @@ class TestMaking:
         assert expected_fingerprint(model) == before
         assert open_model(model).fingerprint == drawn == open_model(prepared).fingerprint
         assert save_model(open_model(model), prepared) == drawn
-
-    def test_nobody_else_may_write_it(self, prepared: Path) -> None:
         modes = [file.stat().st_mode & 0o022 for file in (prepared / FOLDER, *(prepared / FOLDER).iterdir())]
-        assert len(modes) == 2
-        assert not any(modes)
+        assert modes == [0, 0]  # nobody else may write it
 
     @pytest.mark.long
     def test_it_takes_the_place_of_what_was_there(self, model: Path) -> None:
@@ -325,33 +311,22 @@ class TestMaking:
         assert not list(model.glob(".code-*"))
 
     @pytest.mark.parametrize(
-        ("name", "value", "said"),
+        ("child", "said"),
         [
-            (
-                "_CHILD",
-                "import sys; sys.exit('out of memory')",
-                r"cannot be made \(out of memory\)",
-            ),
-            pytest.param(
-                "_CHILD",
-                "import pathlib, sys; pathlib.Path(sys.argv[2]).write_bytes(bytes(20_000_001))",
-                r"more than 20,000,000 bytes",
-            ),
-            pytest.param("", None, r"cannot be written \(No space left", marks=pytest.mark.long),
+            ("import sys; sys.exit('out of memory')", r"cannot be made \(out of memory\)"),
+            ("import sys; open(sys.argv[2], 'wb').write(bytes(20_000_001))", "more than 20,000,000 bytes"),
+            pytest.param("", r"cannot be written \(No space left", marks=pytest.mark.long),
         ],
     )
     def test_code_that_cannot_be_made_leaves_the_model_as_it_was(
-        self, model: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, said: str
+        self, model: Path, monkeypatch: pytest.MonkeyPatch, child: str, said: str
     ) -> None:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
         before = expected_text(model)
         with monkeypatch.context() as failing:
-            if value is None:
-                failing.setattr(os, "replace", full)
-            else:
-                failing.setattr(machine_code, name, value)
+            failing.setattr(*((machine_code, "_CHILD", child) if child else (os, "replace", full)))
             with pytest.raises(DataError, match=said):
                 make_code(model)
         assert expected_text(model) == before
@@ -359,19 +334,13 @@ class TestMaking:
 
     @pytest.mark.long
     @pytest.mark.parametrize("seconds", [0.0, 0.5, 1.5])
-    def test_a_process_that_is_killed_while_it_makes_code_leaves_the_old(
-        self, model: Path, seconds: float
-    ) -> None:
+    def test_a_process_that_is_killed_while_it_makes_code_leaves_the_old(self, model, seconds) -> None:  # type: ignore[no-untyped-def]
         before = expected_text(model)
-        command = (
-            "from dptext_spark.model.machine_code import make_code; print(1, flush=True); "
-            f"make_code({str(model)!r})"
-        )
+        command = f"from dptext_spark.model.machine_code import make_code; print(1, flush=True); make_code({str(model)!r})"
         environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
         with subprocess.Popen(
             [sys.executable, "-c", command], env=environment, stdout=subprocess.PIPE, start_new_session=True
         ) as child:
-            assert child.stdout is not None
             child.stdout.readline()
             time.sleep(seconds)
             os.killpg(child.pid, signal.SIGKILL)
@@ -382,51 +351,48 @@ class TestMaking:
 class TestSettings:
     def test_one_text_names_model_and_code(self, model: Path) -> None:
         text = expected_text(model)
-        run = parse_model_config({"run": {"artifact": str(model), "artifact_fingerprint": text}}).run
-        assert f"{run.expected_seal}+{run.expected_code}" == text
-        assert run.expected_seal == expected_fingerprint(model)
-        plain = parse_model_config({"run": {"artifact": str(model), "artifact_fingerprint": text[:64]}}).run
-        assert (plain.expected_seal, plain.expected_code) == (text[:64], None)
-        none = parse_model_config({}).run
-        assert (none.expected_seal, none.expected_code) == (None, None)
+
+        def expected(**run: str) -> tuple[str | None, str | None]:
+            found = parse_model_config({"run": run}).run
+            return found.expected_seal, found.expected_code
+
+        seal, code = expected(artifact=str(model), artifact_fingerprint=text)
+        assert (f"{seal}+{code}", seal) == (text, expected_fingerprint(model))
+        assert expected(artifact=str(model), artifact_fingerprint=text[:64]) == (text[:64], None)
+        assert expected() == (None, None)
 
     @pytest.mark.long
     def test_prepare_makes_code_that_a_run_takes(self, place: Path) -> None:
         steps: list[str] = []
-        given = {"mechanism": {"epsilon": 3}}
-        text = compile_with_code(
-            parse_model_config(given), place / "model", lambda step, _: steps.append(step)
-        )
+
+        def note(step: str, _: object) -> None:
+            steps.append(step)
+
+        given, named = {"mechanism": {"epsilon": 3}}, {"artifact": str(place / "model")}
+        text = compile_with_code(parse_model_config(given), place / "model", note)
         assert any(step.startswith("compiling the loops for") for step in steps)
         (place / "model").chmod(0o777)  # vouched for by the text, wherever it lies
-        named = {"artifact": str(place / "model"), "artifact_fingerprint": text}
-        prepare(parse_model_config({**given, "run": named}), lambda step, _: steps.append(step))
+        prepare(parse_model_config({**given, "run": {**named, "artifact_fingerprint": text}}), note)
         assert _state.attached
         _state.attached.clear()
-        prepare(
-            parse_model_config({**given, "run": {"artifact": named["artifact"]}}),
-            lambda step, _: steps.append(step),
-        )
+        prepare(parse_model_config({**given, "run": named}), note)
         assert not _state.attached
         assert "other users can write" in steps[-1]
 
     @pytest.mark.long
-    def test_prepare_without_machine_code_names_the_model_alone(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_prepare_without_machine_code_names_the_model_alone(self, tmp_path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
         """Where none is wanted, and where none can be made."""
 
         def fails(*_: object, **__: object) -> None:
             raise DataError("no space.")
 
         job = runpy.run_path(str(CHECKOUT / "jobs" / "prepare.py"))
-        settings = tmp_path / "settings.yaml"
+        settings, steps = tmp_path / "settings.yaml", []
         settings.write_text("mechanism: {epsilon: 3}\n", encoding="utf-8")
         assert job["main"]([str(settings), str(tmp_path / "model"), "--no-code"]) == 0
         assert capsys.readouterr().out.split()[-1] == expected_fingerprint(tmp_path / "model")
         assert not (tmp_path / "model" / FOLDER).exists()
         monkeypatch.setattr(compiling, "make_code", fails)
-        steps: list[str] = []
         config = parse_model_config({"mechanism": {"epsilon": 3}})
         text = compile_with_code(config, tmp_path / "other", lambda step, _: steps.append(step))
         assert text == expected_fingerprint(tmp_path / "other")
