@@ -130,8 +130,7 @@ def report(
 
 def ledger(
     path: Annotated[
-        str,
-        typer.Argument(metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input."),
+        str, typer.Argument(metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input.")
     ],
 ) -> None:
     """Show what all releases of each input have spent on one word of each column."""

@@ -83,10 +83,7 @@ def certify(
         ("", meaning),
         ("told", "" if told is None else told.sentence),
     ]
-    show(
-        Screen(f"The guarantee is {certificate.verdict}; {certificate.seconds:.1f} s.", rows),
-        document,
-    )
+    show(Screen(f"The guarantee is {certificate.verdict}; {certificate.seconds:.1f} s.", rows), document)
 
 
 def calibrate(
@@ -109,8 +106,7 @@ def calibrate(
         ),
     ] = None,
     words: Annotated[
-        Path | None,
-        typer.Option(help="The words of 'bayes words', such as names: a file, one a line."),
+        Path | None, typer.Option(help="The words of 'bayes words', such as names: a file, one a line.")
     ] = None,
 ) -> None:
     """Find the largest ε that meets requirements for every word of the lexicon, and show the curve."""
@@ -169,10 +165,7 @@ def compare(
         ),
     ] = "none",
     options: ComparisonOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for compare.html."),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for compare.html.")] = None,
 ) -> None:
     """Compare how much of a text mechanisms keep where attacks succeed equally."""
     from dptext_spark.audit.comparison import compare as run_comparison

@@ -155,11 +155,7 @@ def preview(
 
 
 def _rows(
-    sample: TableSample,
-    named: Sequence[str],
-    privatizer: Privatizer,
-    rows: int,
-    left: tuple[str, ...],
+    sample: TableSample, named: Sequence[str], privatizer: Privatizer, rows: int, left: tuple[str, ...]
 ) -> None:
     """Show rows of a file before and after."""
     from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows

@@ -43,8 +43,7 @@ def run(
         typer.Option("--dry-run", help="Check schemas, keys and targets and show the plan; write nothing."),
     ] = False,
     internal: Annotated[
-        bool,
-        typer.Option("--internal", help="Also show figures that depend on the private text."),
+        bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
     ] = False,
 ) -> None:
     """Sanitize the text columns of a table; write a Delta table and its account."""
@@ -108,8 +107,7 @@ def demo(
 
 def doctor(
     config: Annotated[
-        Path | None,
-        typer.Argument(help="The settings of a run. Default: check the machines alone."),
+        Path | None, typer.Argument(help="The settings of a run. Default: check the machines alone.")
     ] = None,
     overrides: Override = None,
 ) -> None:

@@ -33,10 +33,7 @@ from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.display import Progress
 from dptext_spark.text.tokens import Reading, drawn_words, read
 
-_READ = (
-    "Each bar is one figure.",
-    "Plain bars are measurements, and hatched bars are their baselines.",
-)
+_READ = ("Each bar is one figure.", "Plain bars are measurements, and hatched bars are their baselines.")
 
 
 def measured(one: AuditResult, key: str) -> Iterator[Block]:

@@ -174,10 +174,7 @@ def sentence(found: Preview) -> Screen:
         places=[
             ("guarantee", str(found.guarantee)),
             ("remap", found.remapped or ""),
-            (
-                "record",
-                "" if record is None else f"its {record.draws} draws as one record: {record}",
-            ),
+            ("record", "" if record is None else f"its {record.draws} draws as one record: {record}"),
             ("lists", f"{_NOT_READ}{', '.join(left)}" if left else ""),
         ],
     )

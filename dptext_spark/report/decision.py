@@ -158,10 +158,7 @@ _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
             "a smaller ε, which helps little if texts repeat one another: the other texts then reveal this one",
         ),
     ),
-    (
-        ("record_epsilon",),
-        ("a smaller ε", "without a record_key, a budget for each record (budget.record)"),
-    ),
+    (("record_epsilon",), ("a smaller ε", "without a record_key, a budget for each record (budget.record)")),
     (("ledger_epsilon",), ("fewer releases: the sum spent on this input never falls",)),
     (
         ("original_share", "unchanged_", "changed_share"),

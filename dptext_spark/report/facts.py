@@ -216,11 +216,7 @@ def _worst_pair(certificate: Certificate, privatizer: Privatizer) -> tuple[str, 
     return tuple(words[int(word)].as_py() for word in worst)
 
 
-def _statement(
-    run: RunRecord,
-    metrics: Figures | None,
-    require: Sequence[Requirement[str]],
-) -> Statement:
+def _statement(run: RunRecord, metrics: Figures | None, require: Sequence[Requirement[str]]) -> Statement:
     """Return the run's statement, with the requirements added since, and on a restricted page the measured ε."""
     statement = run.statement
     for sentence in bits(require, bounded=run.settings.budget is not None):

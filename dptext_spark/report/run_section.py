@@ -58,9 +58,7 @@ def _promise(facts: ReportFacts) -> Iterator[Tile]:
         between = f"for each unit of distance between two {guarantee.compared}"
     delta = f", δ = {exact(guarantee.delta)}" if guarantee.kind == "approx_dp" else ""
     yield Tile(
-        "Guarantee of one word",
-        f"ε = {exact(guarantee.epsilon)}{delta}",
-        f"{between}; {guarantee.status}",
+        "Guarantee of one word", f"ε = {exact(guarantee.epsilon)}{delta}", f"{between}; {guarantee.status}"
     )
     yield _composed(facts)
     yield from _spent(facts)

@@ -175,10 +175,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     both = sides(plan, tables, names.columns)
     share = min(1.0, plan.sample / keys.both)
     requested = replace(
-        wanted_texts(plan, keys.both),
-        sample=limit_of(share),
-        tokens=plan.attacked,
-        stayed=plan.internal,
+        wanted_texts(plan, keys.both), sample=limit_of(share), tokens=plan.attacked, stayed=plan.internal
     )
     shipped = ship_for(spark, str(folder), plan.model)
     job = PairTables(shipped, key, len(plan.columns), names, counted, requested)

@@ -375,10 +375,7 @@ def check_folder(spark: SparkSession, check: str, path: str) -> CheckResult:
     if visible is not None and visible < written:
         _remove(spark, probe)
         return CheckResult(
-            check,
-            "fail",
-            f"{near}: tasks wrote {written} files, and the driver sees {visible}",
-            _UNSHARED,
+            check, "fail", f"{near}: tasks wrote {written} files, and the driver sees {visible}", _UNSHARED
         )
     if not _remove(spark, probe):
         return CheckResult(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")

@@ -49,11 +49,7 @@ RUNS = _table(
     ("output", _S, "path or catalog name"),
     ("output_version", _L, "Delta version that this run committed"),
     ("second_release", T.BooleanType(), "an unfinished run's records were released again with another key"),
-    (
-        "cumulative",
-        _S,
-        "ε of all releases of the input in the ledger, with its sentence, JSON",
-    ),
+    ("cumulative", _S, "ε of all releases of the input in the ledger, with its sentence, JSON"),
     ("rows", _L, "rows written"),
     ("seconds", _D, "wall time"),
     ("tokens_per_second", _D, "input words per second of the write"),
@@ -113,11 +109,7 @@ LEDGER = _table(
         _L,
         "drawn words of the longest record, rounded up to a quarter power of two; NULL if a record has no ε",
     ),
-    (
-        "record_epsilon",
-        _D,
-        "ε of one release for such a record; NULL if a record has no ε",
-    ),
+    ("record_epsilon", _D, "ε of one release for such a record; NULL if a record has no ε"),
     ("record_delta", _D, "δ of record_epsilon"),
 )
 
