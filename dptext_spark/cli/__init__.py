@@ -22,10 +22,7 @@ Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings, a
 def settings_in(command: str, source: str, **beside: object) -> Path | None:
     """Return the file of settings that a command is given; None for any other argument.
 
-    Args:
-        command: its name.
-        source: its first argument.
-        beside: values of its options that settings decide; each is None where it was not given.
+    `beside` are values of options that settings decide.
 
     Raises:
         SettingsError: the file is not there, or such an option is; with the full command to use instead.
@@ -67,12 +64,7 @@ def settings_of(command: str, source: str) -> Path:
 
 
 def end_where_broken(broken: Sequence[str], table: str) -> None:
-    """End the command with its exit code where requirements are broken, and say which.
-
-    Args:
-        broken: they, each once or more.
-        table: that must not be published.
-    """
+    """End the command with its exit code where requirements are broken, and say which."""
     from dptext_spark.errors import BrokenRequirementError
     from dptext_spark.report.console import write_error
 

@@ -57,10 +57,7 @@ _KINDS = {
 def ended(command: Callable[[], int | None], *, debug: bool = False, as_json: bool = False) -> int:
     """Run a command and return its exit code; an error is said on stderr, without a word of the data.
 
-    Args:
-        command: returns an exit code or None for 0.
-        debug: also print the traceback, which may show private text.
-        as_json: also print the error as a JSON document on stdout.
+    `debug` also prints the traceback, which may show private text; `as_json` also prints the error as JSON on stdout.
     """
     try:
         return command() or 0
@@ -130,11 +127,7 @@ _LEFT = {
 
 
 def _check_left(arguments: Sequence[str]) -> None:
-    """Check that no option is one of those that left.
-
-    Raises:
-        SettingsError: names it, and what to do instead.
-    """
+    """Check that no option is one of those that left."""
     command = next((item for item in arguments if not item.startswith("-")), "")
     options = {item.partition("=")[0] for item in arguments}
     for left, instead in _LEFT.items():

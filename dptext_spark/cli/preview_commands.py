@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,25 +17,18 @@ from dptext_spark.report.console import RESTRICTED, progress, show
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
     from dptext_spark.model.privatizer import Privatizer
-    from dptext_spark.model.table_files import TableSample
+    from dptext_spark.model.table_files import AsText, TableSample
+    from dptext_spark.runtime.display import Progress
 
 
-def sample_of(
-    table: str,
-    format: str | None,
-    separator: str | None,
-    header: bool | None,
-    encoding: str | None,
-    say: Callable[[str, float | None], None],
-) -> TableSample:
+def sample_of(table: str, format: str | None, as_text: AsText, say: Progress) -> TableSample:
     """Read a sample of a table by Spark."""
-    from dptext_spark.model.table_files import AsText
     from dptext_spark.spark.session import require_pyspark
 
     require_pyspark()
     from dptext_spark.spark.table_sample import read_sample
 
-    return read_sample(table, format, AsText(separator, header, encoding), lambda step: say(step, None))
+    return read_sample(table, format, as_text, lambda step: say(step, None))
 
 
 ROWS = 5  # shown
@@ -80,6 +73,7 @@ def start(
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
+    from dptext_spark.model.table_files import AsText
     from dptext_spark.report import before_and_after as screens
 
     require_choice("--style", style, STYLES)
@@ -89,7 +83,7 @@ def start(
     file = Path(file_for(table)) if to is None else to
     refuse_existing(file)
     with progress() as say:
-        sample = sample_of(table, format, separator, header, encoding, say)
+        sample = sample_of(table, format, AsText(separator, header, encoding), say)
         of = columns_of(sample, columns or ())
         named = TableSettings(
             sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
@@ -172,14 +166,14 @@ def _rows(
     show(rows_of(sample, shown, left), document)
 
 
-def _written(settings: ModelConfig, source: str) -> tuple[str | None, str | None, bool | None, str | None]:
-    """Return format, separator, header and encoding of a table by settings that read it; else None of each."""
+def _written(settings: ModelConfig, source: str) -> tuple[str | None, AsText]:
+    """Return the format of a table by settings that read it."""
     from dptext_spark.config.locations import absolute
+    from dptext_spark.model.table_files import AsText
 
     table = getattr(settings, "input", None)
     if table is None or table.path != absolute(source):
-        return None, None, None, None
-    options = {name.lower(): value for name, value in table.options.items()}
-    header = None if "header" not in options else options["header"].lower() == "true"
-    separator = options.get("sep", options.get("delimiter"))
-    return table.format, separator, header, options.get("encoding", options.get("charset"))
+        return None, AsText()
+    header = table.by_name.get("header")
+    names_columns = None if header is None else header.lower() == "true"
+    return table.format, AsText(table.separator, names_columns, table.encoding)

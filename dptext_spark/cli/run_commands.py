@@ -205,11 +205,7 @@ def release(
 
 
 def _audit(settings: RunConfig, command: str) -> tuple[AuditPlan | None, str]:
-    """Return the audit that follows the run; or none, and why.
-
-    Raises:
-        SettingsError: a stream, or a requirement that this audit cannot decide; with the commands to use instead.
-    """
+    """Return the audit that follows the run; or none, and why."""
     from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.audit.options import AuditOptions
     from dptext_spark.audit.table_audit import options_for
@@ -260,12 +256,7 @@ def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str) -> None
 def _steps(
     settings: RunConfig, plan: AuditPlan | None, command: str
 ) -> tuple[RunResult, TableAudit | None, RunReport, Path]:
-    """Do the three steps in one Spark session; return what each made, and the page.
-
-    Raises:
-        BrokenRequirementError: a step failed after another had found a requirement broken.
-        DPTextError: as the step that failed.
-    """
+    """Do the three steps in one Spark session; return what each made, and the page."""
     from dptext_spark.spark.audit_job import audit_table
     from dptext_spark.spark.run_report import report as report_on
     from dptext_spark.spark.runner import run

@@ -109,6 +109,21 @@ class Input(Section):
             )
         return self
 
+    @property
+    def by_name(self) -> dict[str, str]:
+        """The options by their names in lower case: Spark tells no cases apart."""
+        return {name.lower(): value for name, value in self.options.items()}
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding that the options name; None where they name none."""
+        return self.by_name.get("encoding", self.by_name.get("charset"))
+
+    @property
+    def separator(self) -> str | None:
+        """The separator that the options name; None where they name none."""
+        return self.by_name.get("sep", self.by_name.get("delimiter"))
+
 
 class Embedding(Section):
     """Words and their vectors: the packaged lexicon, a saved folder, or a file of word vectors to read."""

@@ -10,10 +10,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dptext_spark.config.model import RunConfig
@@ -28,9 +28,6 @@ from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session import spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
@@ -65,10 +62,7 @@ class DemoResult:
 def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     """Run the demo.
 
-    Args:
-        folder: where to write; None is `dptext-demo`. What an earlier demo wrote there is replaced.
-        rows: tickets of the sample.
-        say: progress callback, called with each step.
+    Without a folder it writes to `dptext-demo`. What an earlier demo wrote there is replaced.
 
     Raises:
         SettingsError: `folder` holds something else.

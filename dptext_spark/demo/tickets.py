@@ -78,10 +78,7 @@ class ReleasedText(NamedTuple):
 def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> list[ReleasedText]:
     """Release a text by each of `SETTINGS`, all with the packaged lexicon.
 
-    Args:
-        text: public, such as a sample's; the result shows its release by each file.
-        key: that the draws follow from.
-        progress: progress callback, called with each step.
+    The text must be public: the result shows its release by each file.
 
     Raises:
         DataError: conf/ is not installed with the package.

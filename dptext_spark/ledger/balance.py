@@ -27,43 +27,58 @@ from dptext_spark.ledger.entry import (
     of_input,
 )
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.validation import Record, Unbounded
+from dptext_spark.runtime.validation import Json, Record, Unbounded
 
 WITHIN = "epsilon_dp_within_group"
+RECORD = "the longest record"
 _UP = Context(prec=1_000, rounding=ROUND_CEILING)
 _DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Total(Record):
-    """Sum of the bounds of releases, where bounds may be added.
+    """Sum of the bounds of releases, where bounds may be added: of a word, or of a record with its draws in all text columns.
 
     Attributes:
         metric: distance that ε is for; None for bounds between any two compared words.
-        unit: word, record or another unit of ε.
+        unit: word, record or another unit of ε; `RECORD` for the sum over a record.
         epsilon: the sum; infinite where a guarantee among them does not hold.
         delta: the sum, at most 1.
         within: at least one bound compares only words that share an output set.
         times: how often ε was spent.
+        without: of a record: releases whose mechanisms give no ε for one.
+        more: of a record: the share of the current run.
     """
 
-    metric: str | None
-    unit: str
+    metric: str | None = None
+    unit: str = RECORD
     epsilon: Unbounded
     delta: float
-    within: bool
+    within: bool = False
     times: int
+    without: int = 0
+    more: Unbounded = 0.0
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return the fields of a word's or of a record's sum, JSON-able."""
+        others = ("metric", "unit", "within") if self.unit == RECORD else ("without", "more")
+        return {name: value for name, value in super().as_dict().items() if name not in others}
 
     def __str__(self) -> str:
         """Return the figure as a part of a sentence."""
         if math.isinf(self.epsilon):
             return f"no ε at all for {self.unit}: a guarantee was refuted, or a key was no secret"
+        releases = "release" if self.without == 1 else "releases"
+        lacking = f"{self.without:,} {releases} without a figure for a record" if self.without else ""
+        if not self.times:
+            return lacking or "nothing"
         delta = f" and δ = {exact(self.delta)}" if self.delta else ""
         per = "" if self.metric is None else f" for each unit of distance ({self.metric})"
         words = compared(WITHIN if self.within else METRIC, self.metric)
         within = "" if words == "words" else f", between {words}"
         times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
-        return f"ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times})"
+        also = lacking and f", and {lacking}"
+        return f"ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times}){also}"
 
 
 @dataclass(frozen=True)
@@ -111,41 +126,7 @@ class Spent(Record):
         return f"one word of {self.column}"
 
 
-@dataclass(frozen=True)
-class RecordSpent(Record):
-    """ε spent on one record: its draws in all text columns of a release together.
-
-    Attributes:
-        epsilon: the sum over the releases whose figure is known; infinite where a guarantee among them does not hold.
-        delta: the sum, at most 1.
-        times: how many releases have a figure.
-        without: how many have none: their mechanisms give no ε for a record.
-        more: the share of the current run.
-    """
-
-    epsilon: Unbounded
-    delta: float
-    times: int
-    without: int
-    more: Unbounded = 0.0
-
-    def __str__(self) -> str:
-        """Return the figure as a part of a sentence."""
-        if math.isinf(self.epsilon):
-            return "no ε at all for a record: a guarantee was refuted, or a key was no secret"
-        lacking = (
-            f"{self.without:,} {'release' if self.without == 1 else 'releases'} without a figure for a record"
-            if self.without
-            else ""
-        )
-        if not self.times:
-            return lacking or "nothing"
-        delta = f" and δ = {exact(self.delta)}" if self.delta else ""
-        times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
-        return f"ε = {exact(self.epsilon)}{delta} for the longest record ({times}){f', and {lacking}' if lacking else ''}"
-
-
-def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
+def spent_on_record(entries: Iterable[Entry]) -> Total:
     """Add up the ε that entries of an input spent on its longest record.
 
     Entries of a release's columns share one figure. Equal draws of a version count once. Records added to a stream are disjoint,
@@ -172,7 +153,8 @@ def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
         epsilons += [max(figure[0] for figure in known)] * often
         deltas += [max(figure[1] for figure in known)] * often
     total = _upward(_added(epsilons)) if sound else math.inf
-    return RecordSpent(total, min(1.0, _upward(_added(deltas))), len(epsilons), without)
+    delta = min(1.0, _upward(_added(deltas)))
+    return Total(epsilon=total, delta=delta, times=len(epsilons), without=without)
 
 
 def _of_record(same: list[Entry]) -> tuple[float, float] | None:
@@ -211,12 +193,15 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
     ordered = sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1]))
     figures = tuple(
         Total(
-            metric, unit, _sum(each),
-            min(1.0, _upward(_added(entry.delta for entry in each))),
-            any(entry.kind == WITHIN for entry in each), len(each),
+            metric=metric,
+            unit=unit,
+            epsilon=_sum(each),
+            delta=min(1.0, _upward(_added(entry.delta for entry in each))),
+            within=any(entry.kind == WITHIN for entry in each),
+            times=len(each),
         )
         for (metric, unit), each in ordered
-    )  # fmt: skip
+    )
     return Spent(column, figures, _sum(by_spend.values()))
 
 
@@ -294,14 +279,12 @@ class Balance(Record):
     sentence: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    record: RecordSpent | None = None
+    record: Total | None = None
 
     def stated(self, decisions: Iterable[Decision] = (), whose: str = "this run") -> Balance:
         """Return the balance with what is left of its limit, and with its sentences.
 
-        Args:
-            decisions: limits that were set or raised, and new beginnings of the ledger.
-            whose: the owner of a column's figure `more`, in words.
+        `whose` names the owner of the figure `more`.
         """
         limit, columns = self.limit, self.columns
         if limit is not None:
@@ -315,7 +298,7 @@ class Balance(Record):
             warnings=_warnings(balance, decisions),
         )
 
-    def with_record(self, record: RecordSpent) -> Balance:
+    def with_record(self, record: Total) -> Balance:
         """Return the balance with another figure of a record."""
         balance = replace(self, record=record)
         return replace(balance, notes=_notes(balance))
@@ -408,7 +391,7 @@ def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balan
     ).stated()  # fmt: skip
 
 
-def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> RecordSpent:
+def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> Total:
     """Compute the ε spent on a record with the requested entries, and their share."""
     old, new = spent_on_record(there), spent_on_record([*there, *asked])
     if math.isinf(new.epsilon):
@@ -433,11 +416,7 @@ def kept_limit(book: Book) -> float | None:
 def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tuple[float | None, bool]:
     """Return the limit that binds a run, and whether the ledger keeps it from now on.
 
-    Args:
-        book: the rows of the run's input.
-        place: where the input is; for the message.
-        named: the limit of the run's settings; one below the kept limit binds this run only.
-        why: the reason to raise the kept one.
+    A `named` limit below the kept one binds this run only.
 
     Raises:
         RunError: the settings name a higher limit than the kept one without a reason.
@@ -461,11 +440,7 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
 def allowed(balance: Balance, limit: float | None, override: str | None, *, named: bool = True) -> Balance:
     """Return the balance with its limit, and with the reason if the limit needs one.
 
-    Args:
-        balance: with the entries that the run asks for.
-        limit: that binds the run.
-        override: the reason to pass it.
-        named: whether the run named the limit; else the ledger keeps it.
+    `named` tells whether the run named the limit; else the ledger keeps it.
 
     Raises:
         RunError: the run spends, passes the limit, and no reason is given.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import compress
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -200,11 +200,7 @@ class Book(NamedTuple):
 
 
 def _sound(kind: type[Entry | Decision], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row; one that it lacks is NULL.
-
-    Raises:
-        DataError: one has a value that is not valid.
-    """
+    """Return the fields of a row; one that it lacks is NULL."""
     values = {field.name: row.get(field.name) for field in fields(kind)}
     for name, value in values.items():
         if problem := problem_of(kind, name, value):
@@ -249,17 +245,7 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
     return list(by_name.values())
 
 
-class OfInput(Protocol):
-    """A row that is of an input."""
-
-    @property
-    def input(self) -> str: ...  # noqa: D102  (as of an entry)
-
-    @property
-    def input_id(self) -> str | None: ...  # noqa: D102  (likewise)
-
-
-Row = TypeVar("Row", bound=OfInput)
+Row = TypeVar("Row", bound=Entry | Decision)
 
 
 def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]:

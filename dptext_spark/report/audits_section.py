@@ -39,9 +39,7 @@ _READ = ("Each bar is one figure.", "Plain bars are measurements, and hatched ba
 def measured(one: AuditResult, key: str) -> Iterator[Block]:
     """Draw every group of figures of a result, and list its single ones.
 
-    Args:
-        one: the result.
-        key: that the ids of its charts begin with.
+    The ids of its charts begin with `key`.
     """
     intro = " ".join(sentence(part) for part in (one.measures, one.knows) if part)
     shown, drawable = one.shown(), 0
@@ -113,10 +111,7 @@ def sure(result: AuditResult, *, bounded: bool = True) -> str:
 def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditResult] = ()) -> Section:
     """Write what the text is still good for, as far as it was measured.
 
-    Args:
-        found: by audits.
-        missing: what is said where nothing was.
-        against: attacks; those on the text that labels were learnt from appear with its utility.
+    Attacks on the text that labels were learnt from appear with its utility. `missing` is said where nothing was measured.
     """
     if not found:
         return Section("utility", "Utility", (Text(missing, quiet=True),))
@@ -158,9 +153,7 @@ def _of_attack(attack: AuditResult) -> Figures:
 def attacks(found: Sequence[AuditResult], missing: str) -> Section:
     """Write what adversaries find, each against its baselines.
 
-    Args:
-        found: by attacks.
-        missing: what is said of those that were not made; may be empty.
+    `missing` is said of those that were not made.
     """
     if not found:
         return Section("attacks", "Attacks", (Text(missing, quiet=True),))
@@ -227,10 +220,7 @@ _CONSIDERS = "This mechanism has no readable law. The adversary considers the {}
 def attacks_on(privatizer: Privatizer, lines: Sequence[str], say: Progress) -> tuple[list[AuditResult], str]:
     """Attack a model.
 
-    Args:
-        privatizer: the model.
-        lines: of a public text, a record each; none for attacks that need no text.
-        say: progress callback, called with each step.
+    `lines` are those of a public text, a record each.
 
     Returns:
         (results; what is said of attacks that are not among them).

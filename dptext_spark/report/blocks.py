@@ -193,15 +193,7 @@ def lines(
 ) -> str:  # fmt: skip
     """Draw lines over a common axis.
 
-    Args:
-        drawn: at most `MOST_LINES`.
-        key: of the chart; ids in the SVG begin with it.
-        x: label of the horizontal axis.
-        y: label of the vertical axis.
-        log_x: whether x is logarithmic.
-        log_y: whether y is.
-        top: where y ends; None ends it above the points.
-        bottom: where y begins, unless it is logarithmic.
+    The ids of the SVG begin with `key`. Without `top`, y ends above the points.
 
     Returns:
         The SVG element.
@@ -235,14 +227,7 @@ def histogram(
 ) -> str:  # fmt: skip
     """Draw how often a figure falls into each range.
 
-    Args:
-        edges: [n + 1], ascending.
-        counts: [n].
-        key: of the chart.
-        x: label of the horizontal axis.
-        y: label of the vertical axis.
-        marks: values with their names, drawn as upright lines.
-        even: draw all ranges equally wide, whatever they hold.
+    `edges` [n + 1] ascend, `counts` is [n]. `marks` are upright lines with names. `even` draws all ranges equally wide.
 
     Returns:
         The SVG element.
@@ -268,11 +253,7 @@ def histogram(
 def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) -> str:
     """Draw horizontal bars, each with its name above it and its value at its end.
 
-    Args:
-        drawn: from top to bottom.
-        key: of the chart.
-        x: what the bars' length is.
-        top: where x ends; None ends it behind the longest bar.
+    Without `top`, x ends behind the longest bar.
 
     Returns:
         The SVG element.

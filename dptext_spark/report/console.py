@@ -108,10 +108,7 @@ class Screen:
 def laid_out(rows: Rows, columns: int, most: int | None = None) -> list[list[str]]:
     """Return the lines of each row that has a text: cells below each other, the last one wrapped between words.
 
-    Args:
-        rows: of cells.
-        columns: of a line.
-        most: lines of a row that is none of `UNCUT`; None cuts none.
+    A row that is none of `UNCUT` has at most `most` lines.
     """
     filled = [row for row in rows if row[-1]]
     sizes = [max(map(len, cells)) for cells in zip_longest(*(row[:-1] for row in filled), fillvalue="")]

@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report import names_section
 from dptext_spark.report.blocks import Points, capital
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.requirements_section import LOOKS, Row, first_rows
+from dptext_spark.report.requirements_section import LOOKS, Row, depending, first_rows
 from dptext_spark.report.run_section import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
@@ -376,11 +376,9 @@ def _released(facts: ReportFacts) -> str:
     bits = facts.verdict.bits
     if not bits or facts.internal:  # a restricted page is for those who have the figures
         return ""
-    which = "One of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
-    each = "It" if bits == 1 else "Each"
     return (
-        f"{which} on the private text. {each} releases one bit of this text, and no guarantee covers that. A report with another "
-        "limit releases another bit."
+        f"{capital(depending(bits))}. {'It' if bits == 1 else 'Each'} releases one bit of this text, and no guarantee covers "
+        "that. A report with another limit releases another bit."
     )
 
 

@@ -216,12 +216,7 @@ _CURVES = (
 
 
 def deniability(model: Deniability, epsilon: float) -> Section:
-    """Write how often words stay themselves, and among how many outputs they hide.
-
-    Args:
-        model: its figures, of the model of the run.
-        epsilon: the run's.
-    """
+    """Write how often words stay themselves, and among how many outputs they hide."""
     if not model.figures:
         return Section("deniability", "Plausible deniability", (Text(model.why_missing, quiet=True),))
     blocks: list[Block] = [

@@ -151,17 +151,8 @@ def gathered(
 ) -> ReportFacts:
     """Gather the facts.
 
-    Args:
-        run: its row.
-        model: of the run, or why it cannot be had.
-        metrics: of the run, for a report that is not for sharing.
-        examples: for a report that holds private text.
-        results: of other audits, as :func:`dptext_spark.report.facts.read_results` returns them.
-        public: lines of a public text, for the attacks that need one.
-        verdict: the standing of the settings' requirements.
-        approval: what the settings say of purpose and people.
-        require: of the settings; the statement says what the answers release.
-        progress: progress callback, called with each step.
+    `model` may be why it cannot be had. `public` are lines of a public text, for the attacks that need one. `metrics` and
+    `examples` make a report private.
     """
     say = progress or silent
     certificate = run.certified

@@ -59,12 +59,7 @@ def tile(facts: ReportFacts) -> Iterator[Tile]:
 
 
 def looked(policy: Policy, lists: bool) -> str:
-    """Return who looked for names, as a part of a sentence; empty where nobody did.
-
-    Args:
-        policy: of the run.
-        lists: whether it had lists of its own.
-    """
+    """Return who looked for names, as a part of a sentence; empty where nobody did."""
     search = policy.names
     return ", ".join(
         [
@@ -161,9 +156,7 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
 def listed_names(counts: Figures, *, named: bool = False) -> str:
     """Count the words and phrases of lists of names that were masked, and those kept; metrics leave out zeros.
 
-    Args:
-        counts: by name.
-        named: whether some lists have pseudonyms, whose words are counted with what is masked.
+    `named` lists have pseudonyms, whose words are counted with what is masked.
     """
     masked, clear = (counts.get(name) or 0 for name in LISTED)
     return f"{masked:,.0f} masked{' or replaced by pseudonyms' if named else ''}, {clear:,.0f} kept in clear"

@@ -78,8 +78,7 @@ _GLOSSARY = (
 def page(facts: ReportFacts) -> str:
     """Write the page.
 
-    Args:
-        facts: what depends on the text, and examples, mark the page as restricted, in its first line too.
+    Facts that depend on the text, and examples, mark the page as restricted, in its first line too.
 
     Returns:
         HTML, the same for the same facts.
@@ -114,13 +113,7 @@ def build_page(
 ) -> str:
     """Build a page of sections.
 
-    Args:
-        title: of the page.
-        sections: in order.
-        lead: the paragraph below the title.
-        source: what the page is made from.
-        warnings: sentences.
-        parts: of the template that not every page has: `restricted`, `decision`, `example`, `joined`, `tiles`.
+    `parts` are those of the template that not every page has: `restricted`, `decision`, `example`, `joined`, `tiles`.
     """
     from jinja2 import Environment, StrictUndefined
 

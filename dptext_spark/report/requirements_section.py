@@ -118,9 +118,13 @@ def verdict_rows(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     for reason in verdict.against:
         yield "required", f"BROKEN in any case: {reason}"
     stands = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
-    bits = verdict.bits
-    which = "1 of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
-    yield "verdict", stands + (f" ({which} on the private text, a bit each)" if bits else "")
+    yield "verdict", stands + (f" ({depending(verdict.bits)}, a bit each)" if verdict.bits else "")
+
+
+def depending(bits: int) -> str:
+    """Count the answers that depend on the private text, as the beginning of a sentence."""
+    which = "one of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
+    return f"{which} on the private text"
 
 
 def required(standings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

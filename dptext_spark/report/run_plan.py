@@ -57,13 +57,7 @@ _LOOK = "look at a sample of 1,000 rows; refused where most of their words are n
 
 @dataclass(frozen=True)
 class WrittenPlace:
-    """A place that a run writes to.
-
-    Attributes:
-        what: what it holds.
-        where: its folder or catalog name.
-        share: whether that may be shared, in words.
-    """
+    """A place that a run writes to: its contents, its folder or catalog name, and whether that may be shared, in words."""
 
     what: str
     where: str

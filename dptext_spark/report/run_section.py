@@ -367,11 +367,7 @@ def examples(facts: ReportFacts) -> Section | None:
 
 
 def by_type(counts: Figures) -> list[tuple[str, int]]:
-    """Return (type, number) of the types that occurred, the most frequent first.
-
-    Args:
-        counts: the metrics of a run or of a column, by name.
-    """
+    """Return (type, number) of the types that occurred, the most frequent first."""
     counted_types = [
         (name.removeprefix(PREFIX), int(value))
         for name, value in counts.items()

@@ -67,13 +67,8 @@ def summary(
 ) -> Screen:  # fmt: skip
     """Return the summary.
 
-    Args:
-        outcome: of the run; unknown values are left out.
-        internal: also show what depends on the private text; such a summary is not for sharing.
-        verdict: the standing of the settings' requirements; None without requirements.
-        pair: a row before and after, private text, shown with `internal` only; or why there is none. None leaves it out.
-        settings: the file of the settings, for the command that comes next; None where there is none.
-        overrides: `a.b=value`, which the run was given beside that file.
+    `internal` also shows what depends on the private text, with `pair`, a row before and after; such a summary is not for
+    sharing. `settings` is the file for the command that comes next, and `overrides` what was given beside it.
     """
     if isinstance(outcome, UnchangedRun):
         now, then = outcome.input_version_now, outcome.record.input_version

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from difflib import SequenceMatcher
 from html import escape
 from typing import Any
@@ -28,9 +28,7 @@ MOST_TEXTS = 20  # such pairs
 def line(name: str, *parts: str) -> str:
     """Return the `repr` of a value in at most `MOST` characters.
 
-    Args:
-        name: of its class.
-        parts: in words; empty ones are left out.
+    Empty parts are left out.
     """
     return f"{name}({cut(', '.join(filter(None, parts)), MOST - len(name) - 2)})"
 
@@ -50,21 +48,16 @@ def brief(value: object) -> str:
 def settings_line(value: Any, always: Sequence[str] = ()) -> str:
     """Return the `repr` of a dataclass of settings: the fields that differ from their defaults.
 
-    Args:
-        value: the dataclass.
-        always: fields that are named even with their defaults.
+    The fields in `always` are named even with their defaults.
     """
     pairs = ((field, getattr(value, field.name)) for field in fields(value) if field.repr)
     parts = [
         f"{field.name}={brief(current)}"
         for field, current in pairs
-        if field.name in always or current != _default(field)
+        if field.name in always
+        or current != (field.default if field.default_factory is MISSING else field.default_factory())
     ]
     return line(type(value).__name__, *parts)
-
-
-def _default(one: Field[Any]) -> object:
-    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def table(
@@ -72,11 +65,7 @@ def table(
 ) -> str:
     """Return HTML for a notebook: a title over names and values. Every text is escaped.
 
-    Args:
-        title: what it is.
-        rows: (name, value), as plain text.
-        pair: a text before and after, whose differing words are marked; None for none.
-        note: a sentence below; empty for none.
+    `pair` is a text before and after, whose differing words are marked. `note` is a sentence below.
     """
     cells = [(escape(name), escape(value)) for name, value in rows]
     if pair is not None:
@@ -205,9 +194,7 @@ def by_default() -> Callable[..., None]:
 def counted(step: str, progress: Progress | None = None) -> Counted:
     """Return a callback that reports the finished share of a step.
 
-    Args:
-        step: the step.
-        progress: progress callback, called with the step; None takes :func:`by_default`.
+    Without `progress` it takes :func:`by_default`.
     """
     say = progress or by_default()
 

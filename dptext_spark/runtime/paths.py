@@ -62,9 +62,7 @@ def own(folder: Path, name: str) -> Path | None:
 
     A folder that others could only read is closed with a warning. One that others can write may hold files of theirs.
 
-    Args:
-        folder: the folder; a link counts for what it leads to.
-        name: what messages call it.
+    A link counts for what it leads to. Messages call the folder `name`.
 
     Raises:
         SettingsError: it belongs to another user, or others may write to it.
@@ -200,10 +198,7 @@ PRIVATE = 0o600  # the mode of a file that nobody but its owner may read
 def write_atomically(file: Path, text: str, mode: int = 0o666) -> None:
     """Write a text in place of the file that is there; its folder must exist.
 
-    Args:
-        file: the place.
-        text: as UTF-8.
-        mode: of the file, before the process's umask.
+    `mode` is that of the file, before the process's umask.
 
     Raises:
         OSError: it cannot be written; then nothing has changed.
@@ -243,10 +238,7 @@ def unpack(archive: str | os.PathLike[str]) -> Path:
 def extract(archive: zipfile.ZipFile, folder: Path, names: Sequence[str] | None = None) -> None:
     """Unpack an archive to a folder that is named by its content, atomically, unless it is there.
 
-    Args:
-        archive: the archive.
-        folder: the folder; two processes may do so at once.
-        names: of the files; None: all of them.
+    Two processes may do so at once. Without `names` all files are unpacked.
 
     Raises:
         OSError, zipfile.BadZipFile: the archive cannot be read, or the folder cannot be written.

@@ -87,10 +87,7 @@ def shown(value: object) -> str:
 def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator[str]:
     """Check the fields of a dataclass, and yield a sentence for each invalid one; no list of words is shown.
 
-    Args:
-        value: the dataclass.
-        section: of the settings, which holds its fields.
-        but: fields that are checked elsewhere.
+    The fields are those of a section of the settings; `but` are checked elsewhere.
     """
     kind: Any = type(value)
     for name in _adapters(kind):

@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from dptext_spark.arrays import F32
 from dptext_spark.audit.attacks.linkage import FEWEST, has_law
@@ -58,7 +58,6 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.spark.audited_tables import (
     MOST_CANDIDATES,
-    LinkPlan,
     counted_keys,
     link,
     opened,
@@ -75,9 +74,6 @@ from dptext_spark.spark.session import spark_session, step
 from dptext_spark.spark.ship import ship_for
 from dptext_spark.spark.spark_errors import reported
 from dptext_spark.text.names.name_table import NameTable, WordList
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PREFIX = "audit_"
 ASKED = (
@@ -127,12 +123,6 @@ def audit_table(
 ) -> TableAudit:
     """Audit a table and write the metrics.
 
-    Args:
-        plan: the tables to compare, and how.
-        spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step, never with data. None prints steps on stderr in a notebook or
-            terminal.
-
     Raises:
         SettingsError: the settings are not those that the table was made with, or a key cannot be compared.
         DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
@@ -161,12 +151,11 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     require_matching(plan, keys)
     require_rows(plan, keys.both)
     key = RunKey.generate()
-    names = NO_LISTS
+    names = counted = NO_LISTS
     columns = resolve_columns(tables.source, plan.model.lists)
     if (lists := hash_lists(spark, columns, privatizer, say)) is not None:
         at_the_end.callback(lists.end)
         names = lists.shipped(spark)
-    counted = NO_LISTS
     if listed_names is not None:
         table = NameTable.of([listed_names])
         file = table_file(spark, table)
@@ -189,17 +178,16 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     whole = {name: sum(counts[i][name] for i in range(len(plan.columns))) for name in COUNTS}
     with_text = rows if whole["words"] + whole["words_not_aligned"] else 0
     require_rows(plan, with_text, "rows with a word")
-    links = linked(plan, with_text)
     figures = [
         *row_figures(rows, keys.table, keys.source, counts[WHOLE]["unchanged"], counts[WHOLE]["with_words"]),
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
-    linkage = Findings(left_out=[FEW_ROWS] if plan.queries and links is None else [])
-    if links is not None:
+    linkage = Findings(left_out=[FEW_ROWS] if plan.queries and with_text < FEWEST else [])
+    if plan.queries and with_text >= FEWEST:
         how = f"one pass; {min(plan.queries, rows):,} rows are searched among {min(rows, MOST_CANDIDATES):,}"
         with step(spark, say, "linking rows", how):
-            linkage = link(spark, paired, links, privatizer, shipped, key, names)
+            linkage = link(paired, plan, with_text, privatizer, shipped, key, names)
     findings = (
         Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out]) + linkage
     )
@@ -216,7 +204,8 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
             *(listed_figures(counts[i], column=name) if plan.names else []),
         )
     ]
-    audit_id = tables.made_by[0] if tables.made_by else _new_id()
+    new_id = f"audit-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    audit_id = tables.made_by[0] if tables.made_by else new_id
     with step(spark, say, "writing the metrics"):
         runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
     audited = TableAudit(
@@ -228,10 +217,6 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     asked = [(None, ASKED + question, float(answer)) for question, answer in audited.answers.items()]
     runs.add_metrics(spark, plan.metrics, audit_id, asked)
     return audited
-
-
-def _new_id() -> str:
-    return f"audit-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 def _consistency(found: Tallies) -> list[Metric]:
@@ -297,15 +282,6 @@ def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
             )
 
 
-def linked(plan: AuditPlan, rows: int) -> LinkPlan | None:
-    """Plan the linkage; None where nothing is linked."""
-    if not plan.queries or rows < FEWEST:
-        return None
-    return LinkPlan(
-        plan.queries, rows, len(plan.columns), plan.author is not None, tuple(plan.asked), plan.attacked
-    )
-
-
 F: Any = functions  # its stubs leave out what Spark adds at run time
 Part = tuple[str, Callable[[], Findings]]
 
@@ -350,11 +326,7 @@ def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
 def use_of(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) -> Findings:
     """Measure the figures of a plan.
 
-    Args:
-        plan: with the label, the attribute and whether texts are compared.
-        privatizer: whose engine cuts texts.
-        found: with the texts that :func:`wanted_texts` names.
-        say: progress callback, called with each step.
+    `found` has the texts that :func:`wanted_texts` names.
     """
     parts = [_compared(plan, privatizer, found, say)]
     if plan.values:

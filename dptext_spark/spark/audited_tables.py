@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Window, functions
+from pyspark.sql import Column, DataFrame, SparkSession, Window, functions
 from pyspark.sql import types as T
 
 from dptext_spark.arrays import F64, I64
@@ -48,14 +48,11 @@ from dptext_spark.spark.column_function import has_row_index, key_column
 from dptext_spark.spark.job.planned_run import require_key
 from dptext_spark.spark.nested_columns import paths_of, quoted, schema_of
 from dptext_spark.spark.pair_tables import side_of
-from dptext_spark.spark.run_lists import NO_LISTS, PrivateFile, ShippedLists, with_lists
+from dptext_spark.spark.run_lists import PrivateFile, ShippedLists, with_lists
 from dptext_spark.spark.ship import Shipped, open_shipped
 from dptext_spark.spark.spark_errors import TaskError, code_of, worker_key
 from dptext_spark.spark.tables import Target, checked_records, history, read_input
 from dptext_spark.spark.tables import opened as opened_at
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 # Start of messages on reading: here the table has another name.
@@ -113,11 +110,7 @@ def _opened(
 ) -> tuple[DataFrame, str, list[Commit]]:
     """Open a table at its newest version, by one reading of its log: (the frame, its version, its commits).
 
-    Args:
-        spark: the session.
-        plan: of the audit.
-        place: a path or a catalog name.
-        whole: whether all commits are wanted, or the newest alone.
+    `whole` reads all commits, else the newest alone.
     """
     target = plan.target(place)
     is_table = Target(path=target.path, name=target.name)
@@ -211,13 +204,7 @@ PLACE = "file and place"  # identifies rows where no column does
 
 
 class KeyCounts(NamedTuple):
-    """Counts of keys.
-
-    Attributes:
-        table: rows of the table.
-        source: rows of its source.
-        both: rows that are in both.
-    """
+    """Rows of the table, of its source, and those that are in both."""
 
     table: int
     source: int
@@ -309,7 +296,7 @@ class LinkTables:
     columns: int
     names: ShippedLists
     file: str
-    law: bool = True
+    law: bool
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; failures leave as a code."""
@@ -383,58 +370,26 @@ def _counts(name: str, standing: I64, *counts: I64) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, ["adversary", "query", "standing", *Ranks._fields])
 
 
-@dataclass(frozen=True)
-class LinkPlan:
-    """Rows to link, and the adversaries' knowledge.
-
-    Attributes:
-        queries: rows that are looked for, at most.
-        rows: that are in both tables.
-        columns: how many text columns there are.
-        has_author: whether the frame has whose each row is.
-        asked: figures for a number of candidates, as requirements name them: `linkage_top1(10000)`.
-        knows_law: whether it is known how the release was made.
-    """
-
-    queries: int
-    rows: int
-    columns: int
-    has_author: bool
-    asked: Sequence[str] = ()
-    knows_law: bool = True
-
-
 def link(
-    spark: SparkSession, frame: DataFrame, plan: LinkPlan, privatizer: Privatizer, shipped: Shipped, key: RunKey,
-    names: ShippedLists = NO_LISTS,
+    frame: DataFrame, plan: AuditPlan, rows: int, privatizer: Privatizer, shipped: Shipped, key: RunKey, names: ShippedLists
 ) -> Findings:  # fmt: skip
     """Measure how often rows are linked.
 
-    Args:
-        spark: the session.
-        frame: both tables, joined: (row_key, s0, ..., n0, ..., o0, ...[, author]).
-        plan: rows to link.
-        privatizer: the model that made the release.
-        shipped: the same, where the workers find it.
-        key: of this audit.
-        names: the lists of names that the run was given.
+    `frame` holds the `rows` of both tables, joined: (row_key, s0, ..., n0, ..., o0, ...[, author]).
     """
-    columns = [f"{side}{i}" for side in "so" for i in range(plan.columns)]
+    columns = [f"{side}{i}" for side in "so" for i in range(len(plan.columns))]
     columns += [f"n{i}" for i in range(len(names.columns))]
-    both = frame.select("row_key", *columns, *(["author"] if plan.has_author else []))
+    both = frame.select("row_key", *columns, *(["author"] if plan.author else []))
     place = F.xxhash64(F.col("row_key").cast("string"), F.lit(_salt(key, "queries")))
     queries = both.drop("author").orderBy(place).limit(plan.queries).toArrow()
-    authors = _authors(both, columns, plan.queries, key).toArrow() if plan.has_author else None
-    told = (
-        DrawBits.of(privatizer.sampler, prior_of(privatizer))
-        if plan.knows_law and has_law(privatizer)
-        else None
-    )
+    authors = _authors(both, columns, plan.queries, key).toArrow() if plan.author else None
+    is_known = plan.attacked and has_law(privatizer)
+    told = DrawBits.of(privatizer.sampler, prior_of(privatizer)) if is_known else None
     marginal = None if told is None else told.marginal
-    file = PrivateFile(spark, "queries", partial(_write, queries, authors, marginal))
+    file = PrivateFile(frame.sparkSession, "queries", partial(_write, queries, authors, marginal))
     try:
-        job = LinkTables(shipped, key, plan.columns, names, file.name, told is not None)
-        share = min(1.0, MOST_CANDIDATES / plan.rows)
+        job = LinkTables(shipped, key, len(plan.columns), names, file.name, told is not None)
+        share = min(1.0, MOST_CANDIDATES / rows)
         if share < 1.0:
             chosen = F.pmod(
                 F.xxhash64(F.col("row_key").cast("string"), F.lit(_salt(key, "rows"))), F.lit(SHARES)

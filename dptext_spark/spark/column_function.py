@@ -238,21 +238,14 @@ def batches(spec: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
         raise TaskError(code, partition, number, 0) from None
 
 
-def _as_bytes(values: Any, several: bool) -> pa.Array:
-    """Turn a pandas series of bytes, or of NumPy arrays of bytes, back into Arrow binary."""
-    kind = pa.list_(pa.binary()) if several else pa.binary()
-    return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
-
-
 def _as_arrow(values: Any, index: int, spec: UdfSpec, lists: frozenset[int]) -> pa.Array:
-    """Turn an argument that came as a pandas series back into Arrow."""
-    if index < len(spec.columns):
-        return _as_bytes(values, index in lists)
-    if index < spec.text_arguments:
-        return pa.array(values.to_numpy(dtype=object), pa.list_(pa.float32()), from_pandas=True)
-    if index < spec.row_arguments:
-        return _as_bytes(values, index in lists)
-    return pa.Array.from_pandas(values)
+    """Turn an argument that came as a pandas series back into Arrow: texts and names as binary, weights as float32."""
+    if index >= spec.row_arguments:
+        return pa.Array.from_pandas(values)
+    is_weight = len(spec.columns) <= index < spec.text_arguments
+    kind = pa.float32() if is_weight else pa.binary()
+    several = is_weight or index in lists
+    return pa.array(values.to_numpy(dtype=object), pa.list_(kind) if several else kind, from_pandas=True)
 
 
 def build(
@@ -260,10 +253,7 @@ def build(
 ) -> Any:
     """Return the Spark function of a job: columns in, struct out.
 
-    Args:
-        spec: what to do.
-        kind: the shell.
-        lists: which of the arguments hold several texts a row.
+    The arguments in `lists` hold several texts a row.
 
     Raises:
         SettingsError: an unknown kind, or `arrow` where this Spark has none.
@@ -308,22 +298,15 @@ def applied(
         if isinstance(df.schema[name].dataType, T.ArrayType)
     }
     function = build(spec, kind, frozenset(several))
-    pandas_shell = kind == "pandas" or not hasattr(F, "arrow_udf")
-    texts = [path.text for path in paths]
-    if pandas_shell:
-        texts = [
-            text.cast("array<binary>" if path.over else "binary")
-            for path, text in zip(paths, texts, strict=True)
-        ]
+    texts = {i: path.text for i, path in enumerate(paths)}
+    names = {spec.text_arguments + i: quoted(name) for i, name in enumerate(spec.names.columns)}
+    if kind == "pandas" or not hasattr(F, "arrow_udf"):
+        for columns in (texts, names):
+            for i, column in columns.items():
+                columns[i] = column.cast("array<binary>" if i in several else "binary")
     weights = [quoted(name).cast("array<float>") for name in spec.weights]
-    names = [quoted(name) for name in spec.names.columns]
-    if pandas_shell:
-        names = [
-            column.cast("array<binary>" if spec.text_arguments + i in several else "binary")
-            for i, column in enumerate(names)
-        ]
     identities = [c for c in (row_id, record_id) if c is not None]
-    return df.withColumn(RESULT, function(*texts, *weights, *names, *identities))
+    return df.withColumn(RESULT, function(*texts.values(), *weights, *names.values(), *identities))
 
 
 def replaced(

@@ -21,11 +21,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, DataFrameReader
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -36,9 +36,6 @@ from dptext_spark.model.table_files import PACKED, safe_names
 from dptext_spark.spark.nested_columns import quoted
 from dptext_spark.spark.schemas import frame_of
 from dptext_spark.spark.session import context_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CORRUPT = "_dptext_corrupt_record"
 # Without pruning every record is parsed whole, so that one with too many fields is seen.
@@ -61,6 +58,7 @@ class CsvLayout:
         columns: of the files, in their order.
         partitions: columns that folders are named by.
         files: their addresses, sorted.
+        encoding: of the files.
         is_named: whether a line of each file names the columns.
         is_marked: whether each file begins with a line `sep=`.
     """
@@ -69,6 +67,7 @@ class CsvLayout:
     columns: tuple[str, ...]
     partitions: tuple[str, ...]
     files: tuple[str, ...]
+    encoding: str
     is_named: bool
     is_marked: bool
 
@@ -76,11 +75,6 @@ class CsvLayout:
     def is_multiline(self) -> bool:
         """True if a quoted field may hold line breaks."""
         return self.options["multiline"].lower() == "true"
-
-    @property
-    def encoding(self) -> str:
-        """The encoding of the files, by either of the names that Spark has for it."""
-        return self.options.get("encoding", self.options.get("charset", "UTF-8"))
 
     @property
     def quote(self) -> str:
@@ -122,12 +116,11 @@ def csv_reader(spark: SparkSession, options: Mapping[str, str]) -> DataFrameRead
 
 def csv_options(source: Input) -> dict[str, str]:
     """Return the options for CSV files, with names in lower case: RFC 4180, unless settings differ."""
-    options = {name.lower(): value for name, value in source.options.items()}
-    quote = options.get("quote", '"')
+    quote = source.by_name.get("quote", '"')
     defaults = {"multiline": "true", "header": "true", **({"escape": quote} if len(quote) == 1 else {})}
-    if source.format == "tsv" and not {"sep", "delimiter"} & set(options):
+    if source.format == "tsv" and source.separator is None:
         defaults["sep"] = "\t"
-    return {**defaults, **options}
+    return {**defaults, **source.by_name}
 
 
 def partition_columns(
@@ -170,7 +163,8 @@ def layout_of(spark: SparkSession, source: Input, folder: str) -> CsvLayout:
             f"input: column {twice[0]!r} is both in the files and in the names of their folders. Rename "
             f"one, or set input.options: {{recursiveFileLookup: true}} to ignore the folders."
         )
-    return CsvLayout(options, tuple(columns), partitions, files, is_named, separator is not None)
+    encoding = source.encoding or "UTF-8"
+    return CsvLayout(options, tuple(columns), partitions, files, encoding, is_named, separator is not None)
 
 
 def _first_line(
@@ -205,18 +199,14 @@ def _fields(spark: SparkSession, options: Mapping[str, str], file: str) -> list[
 
 
 def _marked_separator(first: Sequence[str], source: Input, options: Mapping[str, str]) -> str | None:
-    """Return the separator that a first line `sep=` names; None where it is no such line.
-
-    Raises:
-        SettingsError: the settings name another one.
-    """
+    """Return the separator that a first line `sep=` names; None where it is no such line."""
     marked = _MARK.fullmatch(first[0]) if first else None
-    used = options.get("sep", options.get("delimiter", ","))
+    used = source.separator or options.get("sep", ",")
     if marked is None or len(first) > 2:
         return None
     if not marked[1]:  # the line ends with the separator by which it was read
         return used if tuple(first[1:]) == ("",) else None
-    named = {"sep", "delimiter"} & {name.lower() for name in source.options}
+    named = {"sep", "delimiter"}.intersection(source.by_name)
     if named:
         raise SettingsError(
             f"input.options.{min(named)}: {used!r} differs from the files' first line, sep={marked[1]}. "
@@ -226,11 +216,7 @@ def _marked_separator(first: Sequence[str], source: Input, options: Mapping[str,
 
 
 def read_csv(spark: SparkSession, source: Input, folder: str) -> DataFrame:
-    """Open a CSV or TSV input: its columns are texts, those that folders are named by too.
-
-    Raises:
-        SettingsError, DataError: as :func:`layout_of`.
-    """
+    """Open a CSV or TSV input: its columns are texts, those that folders are named by too."""
     layout = layout_of(spark, source, folder)
     names = [*layout.columns, *layout.partitions]
     schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
@@ -258,13 +244,7 @@ class _NotHereError(Exception):
 
 
 class UnfitFile(NamedTuple):
-    """A file that differs from its table.
-
-    Attributes:
-        file: its address.
-        is_headed: whether its first line equals those of the other files.
-        records: number of its records that do not fit, or have an open quote.
-    """
+    """A file that differs from its table: its address, whether it is headed as the others, and its records that do not fit."""
 
     file: str
     is_headed: bool
@@ -321,11 +301,7 @@ def _refuse_others(files: Sequence[str], layout: CsvLayout, source: Input) -> No
 
 
 def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> bool:
-    """Compare the first records of files of this machine, in one small job; return whether those are all files.
-
-    Raises:
-        DataError: naming the files that have other columns.
-    """
+    """Compare the first records of files of this machine, in one small job; return whether those are all files."""
     is_read_here = set(layout.options) <= _READ_HERE and layout.encoding.upper() in _DECODED_HERE
     if context_of(spark) is None or not is_read_here:
         return False
@@ -452,7 +428,7 @@ def checked_json(rows: DataFrame, source: Input) -> int:
 
 def _accepted(files: Sequence[UnfitFile], source: Input) -> int:
     count = sum(file.records for file in files)
-    if not count or any(name.lower() == "mode" for name in source.options):
+    if not count or "mode" in source.by_name:
         return count
     named = named_files([_name(file.file, source.path or "") for file in files])
     records = f"{count:,} record{' of ' if count == 1 else 's of '}{named}"

@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlparse
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions
+from pyspark.sql import SparkSession, functions
 
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import read_key
@@ -57,9 +57,6 @@ from dptext_spark.spark.spark_errors import key_error, reduced, suppress_sensiti
 from dptext_spark.spark.tables import Target, read_input, split_name
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SAID = {
     "os": "32 bytes of the operating system for each run",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
@@ -25,9 +24,6 @@ from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.ship import check_complete, shipped_model
 from dptext_spark.spark.spark_errors import CLIENT_LOGGER, suppress_sensitive_logs
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def privatize(

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import DataFrame as PandasFrame
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Window, functions
 
@@ -42,9 +43,6 @@ from dptext_spark.spark.ship import Shipped, open_shipped
 from dptext_spark.spark.spark_errors import INVALID_UTF8, TaskError, code_of, worker_key
 from dptext_spark.text.pair_tokens import Pairing, align, pair
 from dptext_spark.text.tokens import DRAWN_WORD, EDGE, NO_WORD, NUMBER, UNKNOWN, UNKNOWN_WORD, Words, words_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame as PandasFrame
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 PART_BYTES = 1 << 19
@@ -451,11 +449,8 @@ def _elements(texts: pa.Array) -> Elements:
 def _groups(level: str, words: U64, replacements: U64, scope: U64 | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the groups of equal words of a level with their replacements, equal pairs once.
 
-    Args:
-        level: one of `LEVELS`, or `SCOPES`.
-        words: uint64[n, 2], their hashes.
-        replacements: uint64[n], hashes of their replacements.
-        scope: uint64[n, 2], the scopes of the words; at level record a word of another scope is another one.
+    `words` and their `scope` are uint64[n, 2], `replacements` uint64[n], all hashes. At level record a word of another scope is
+    another one.
     """
     groups = words ^ scope if level == RECORD and scope is not None else words
     pairs, n = np.unique(np.column_stack([groups, replacements]), axis=0, return_counts=True)
@@ -541,9 +536,7 @@ def _parts(values: Ids | Bools | U64, ends: I64) -> pa.Array:
 def summed(rows: DataFrame, stayed: bool) -> DataFrame:
     """Sum equal findings, and count groups of equal words.
 
-    Args:
-        rows: of `SCHEMA`.
-        stayed: whether words that stayed are among them, of which the `MOST_STAYED` most frequent are kept.
+    If `stayed`, words that stayed are among them: the `MOST_STAYED` most frequent are kept.
 
     Returns:
         The columns of `SCHEMA`, but in place of `group` there is `groups`, see :class:`Groups`.

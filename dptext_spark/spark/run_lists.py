@@ -17,11 +17,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -38,9 +39,6 @@ from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_lists import NameLists
 from dptext_spark.text.names.name_table import MOST_ENTRIES, NameTable, WordList, check_size
 from dptext_spark.text.names.search import PERSON, ListSource, ListSources
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,7 @@ def with_lists(
 ) -> Privatizer:
     """Return a model that looks for the lists of all rows, and in each row of a batch for the row's own.
 
-    Args:
-        privatizer: the model.
-        lists: of the run.
-        arrays: of each of the columns string or binary [n], or lists of them, flattened or not.
+    `arrays` has for each column of lists string or binary [n], or lists of them, flattened or not.
 
     Raises:
         TaskError: an invalid entry.
@@ -230,12 +225,7 @@ def hash_lists(
 ) -> RunLists | None:
     """Read and hash the lists of names of a run; None where the settings name none.
 
-    Args:
-        spark: the session.
-        sources: resolved.
-        privatizer: the model.
-        say: is told.
-        known: the lists as they were read before: hashed again only if they have changed.
+    `known` are the lists as they were read before: they are hashed again only if they have changed.
 
     Raises:
         SettingsError: too many lists.

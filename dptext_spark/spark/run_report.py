@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from dptext_spark.audit.options import ReportOptions, takes
 from dptext_spark.config.load import parse_model_config
@@ -41,10 +42,6 @@ from dptext_spark.spark.runner import of_account
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.spark_errors import reported
 from dptext_spark.spark.tables import Target, opened, opened_if_there, read_input
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
@@ -210,13 +207,6 @@ def report_facts(
 ) -> ReportFacts:
     """Gather the facts of a report.
 
-    Args:
-        run_id: of the run; `latest` is the newest that succeeded.
-        account: place of its account.
-        options: content beyond the shareable part.
-        spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
-
     Returns:
         Input of :func:`dptext_spark.report.page.page`.
 
@@ -269,10 +259,8 @@ def report_facts(
 def write_page(facts: ReportFacts, file: Path | None, restricted: Path | None = None) -> Path:
     """Write the page, atomically; return where.
 
-    Args:
-        facts: of the page.
-        file: the place; None for a name by the run.
-        restricted: folder of such a page where it is not for sharing; None for the working directory.
+    Without a `file` the run names it, in the folder `restricted` where the page is not for sharing, else in the working
+    directory.
 
     Raises:
         DataError: it cannot be written there.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
@@ -40,9 +41,6 @@ from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.stream import stream
 from dptext_spark.spark.tables import check_same_columns, checked_records, history, read_input, sizes_of
 from dptext_spark.text.names.name_table import WordList
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COMPARES_NONE = "its guarantee compares no two words, so no ε holds for it"
 REFUTED = "its guarantee is refuted or its key is not secret, so no ε holds for it"
@@ -191,9 +189,20 @@ def dry_run(config: RunConfig, say: Steps) -> DryRunResult:
         if config.lists:
             say("reading the lists of names")
             read_lists(spark, config.lists)
-        slow = slow_files(sizes_of(spark, config.input.path or "")) if reads_whole_files(config) else ""
-    ours = len(our_commits(commits))
-    target = target_said(config, ours, made=only_created(commits)) if commits else NEW
+        # CSV whose fields may hold line breaks: each file is read on one core, however large.
+        reads_whole = config.input.by_name.get("multiline", "true").lower() == "true"
+        large = 0
+        if reads_whole and config.input.format in ("csv", "tsv"):
+            large = large_files(sizes_of(spark, config.input.path or ""))
+    if not commits:
+        target = NEW
+    elif only_created(commits):
+        target = "exists, empty"
+    else:
+        ours = len(our_commits(commits))
+        releases = f"{ours:,} release{'' if ours == 1 else 's'} of runs"
+        target = f"exists, with {releases}; output.mode {config.output.mode}"
+    slow = on_one_core(large) if large else ""
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
     return DryRunResult(read, schema.names, fit.kept, target, tuple(only_the_run(config, fit.paths)), slow)
 
@@ -210,22 +219,3 @@ def check_beside(config: RunConfig) -> None:
     for field, source in config.lists.named():
         if source.file is not None:
             WordList.read(field, source.file)
-
-
-def reads_whole_files(config: RunConfig) -> bool:
-    """Check whether each file of the input is read on one core, however large: CSV whose fields may hold line breaks."""
-    options = {name.lower(): value.lower() for name, value in config.input.options.items()}
-    return config.input.format in ("csv", "tsv") and options.get("multiline", "true") == "true"
-
-
-def slow_files(sizes: Mapping[str, int]) -> str:
-    """Describe the number of large files among these sizes; empty without one."""
-    count = large_files(sizes)
-    return on_one_core(count) if count else ""
-
-
-def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
-    """Describe the accepted content at the output's place."""
-    if made:
-        return "exists, empty"
-    return f"exists, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"

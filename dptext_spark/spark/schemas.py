@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from dptext_spark.errors import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _S, _L, _D = T.StringType(), T.LongType(), T.DoubleType()
 _ARROW: dict[T.DataType, pa.DataType] = {
@@ -126,10 +123,7 @@ def frame_of(spark: SparkSession, rows: Sequence[Sequence[object]], schema: T.St
     They go to Spark as an Arrow table, and its driver holds them as values. A Python worker would convert plain rows anew in each
     write.
 
-    Args:
-        spark: the session.
-        rows: values in the order of the schema's fields; times as `datetime`, without a zone in that of this machine.
-        schema: flat, of strings, numbers, booleans and timestamps.
+    `schema` is flat, of strings, numbers, booleans and timestamps; times are `datetime`, without a zone in that of this machine.
     """
     if (
         int(spark.conf.get(_BATCH) or 0) < 1

@@ -6,15 +6,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from dptext_spark.config.sections import Key, Secret, drop_variable, taken
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness import RunKey, decoded
 from dptext_spark.spark.session import context_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _ELSEWHERE = "Use key.file or key.env, or leave key out for a key of this run only"
 
@@ -22,10 +21,7 @@ _ELSEWHERE = "Use key.file or key.env, or leave key out for a key of this run on
 def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey:
     """Return the key of a run.
 
-    Args:
-        spark: the session.
-        key: the section of the settings.
-        given: a key that was read before, or comes from the calling program; it wins.
+    A key that was read before, or comes from the calling program, wins.
 
     Raises:
         SettingsError: it cannot be read or is no key, others may read its file, or it is a variable of a driver that runs
@@ -104,19 +100,12 @@ def _secret(spark: SparkSession, secret: Secret) -> bytes:
             "the scope, or correct the names."
         ) from None
     content = value.encode() if isinstance(value, str) else bytes(value)
-    return (
-        decoded(content, "key.secret")
-        if all(32 <= byte < 127 or byte in b"\r\n" for byte in content)
-        else content
-    )
+    is_text = all(32 <= byte < 127 or byte in b"\r\n" for byte in content)
+    return decoded(content, "key.secret") if is_text else content
 
 
 def _platform(spark: SparkSession) -> Any:
-    """Return the platform's utility for secrets: a notebook's `dbutils`, or the one that its pyspark brings.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the platform's utility for secrets: a notebook's `dbutils`, or the one that its pyspark brings."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     utility = getattr(shell, "user_ns", {}).get("dbutils")
     if utility is None:

@@ -86,10 +86,13 @@ def spark_session(
         True
     """
     require_pyspark()
+    from pyspark.sql import SparkSession
+
     options = _spelled(settings or {})
     session = _active()
-    if session is None and _is_submitted():
-        session = _submitted(options)
+    if session is None and (os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ):
+        # Something else configured the driver: master and name are not ours to choose.
+        session = SparkSession.builder.config(map={**options}).getOrCreate()
     if session is not None:
         _require_delta(session)
         return session
@@ -137,21 +140,6 @@ def _active() -> SparkSession | None:
         return None
 
 
-def _is_submitted() -> bool:
-    """Check whether something else configures the session that this process would start."""
-    return bool(os.environ.get("SPARK_REMOTE")) or "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _submitted(given: Mapping[str, str]) -> SparkSession:
-    """The session of a driver that something else configured; its master and name are not ours to choose."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder
-    for name, value in given.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 def _require_delta(session: SparkSession) -> None:
     if any(name in os.environ for name in _DELTA_BUILT_IN):
         return
@@ -197,10 +185,7 @@ def _local(
         chosen["spark.sql.extensions"] = ",".join([*extensions, DELTA_EXTENSION])
     chosen["spark.jars"] = ",".join(filter(None, [given.get("spark.jars"), delta_jars(chosen)]))
     chosen.pop("spark.jars.packages", None)
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for name, value in chosen.items():
-        builder = builder.config(name, value)
-
+    builder = SparkSession.builder.appName(app_name).master(master).config(map={**chosen})
     _leave_no_empty(Path("spark-warehouse").absolute(), chosen)
     _log.info("Starting Spark on %s with Java %d from %s.", master, java.version, java.source)
     quiet = _quiet_log()
@@ -470,34 +455,6 @@ Done = TypeVar("Done")
 INTERVAL = 2.0
 
 
-class _Jobs:
-    """The jobs of a thread, by their own tag."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._context = spark, context_of(spark)
-        self._tag = f"dptext-reading-{secrets.token_hex(8)}"
-
-    def begin(self) -> None:
-        """Tag this thread's jobs from now on."""
-        if self._context is None:
-            self._spark.addTag(self._tag)
-        elif self._pinned:
-            # A session's own tags are known to the thread alone that set them.
-            self._context.addJobTag(self._tag)
-
-    def cancel(self) -> None:
-        """Cancel the running jobs."""
-        if self._context is None:
-            self._spark.interruptTag(self._tag)
-        elif self._pinned:
-            self._context.cancelJobsWithTag(self._tag)
-
-    @property
-    def _pinned(self) -> bool:
-        """True if each thread has one of its own in the JVM; else others would get the tag, and be cancelled."""
-        return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "false"
-
-
 @contextmanager
 def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[[], Done]]:
     """Read while the block runs, without an effect.
@@ -508,10 +465,15 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
     """
     from pyspark.util import inheritable_thread_target
 
-    jobs = _Jobs(spark)
+    context, tag = context_of(spark), f"dptext-reading-{secrets.token_hex(8)}"
+    # Else threads share one of the JVM: others would get the tag, and be cancelled.
+    is_pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "false"
 
     def tagged() -> Done:
-        jobs.begin()
+        if context is None:
+            spark.addTag(tag)
+        elif is_pinned:  # a session's own tags are known to the thread alone that set them
+            context.addJobTag(tag)
         return work()
 
     # Spark's properties of a thread (job group, description, pool, tags) are copied now.
@@ -522,7 +484,10 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
             yield done.result
         except BaseException:
             with suppress(Exception):  # the error to report is the one that came first
-                jobs.cancel()
+                if context is None:
+                    spark.interruptTag(tag)
+                elif is_pinned:
+                    context.cancelJobsWithTag(tag)
             raise
 
 
@@ -530,9 +495,17 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
 def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[None]:
     """Report finished tasks of running stages to `say`, every two seconds, or when a Spark Connect server reports them."""
     context = context_of(spark)
-    line = _Line(say, what)
+    last = ""
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        line = f"{what}: {done} of {total} tasks done"
+        if total and line != last:
+            say(line)
+            last = line
+
     if context is None:
-        with _server_progress(spark, line):
+        with _server_progress(spark, show):
             yield
         return
     from py4j.protocol import Py4JError
@@ -547,7 +520,7 @@ def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[
             except (Py4JError, OSError):  # the JVM has ended; the write itself reports it
                 return
             known = [stage for stage in stages if stage is not None]
-            line.show(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
+            show(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -570,26 +543,13 @@ def step(spark: SparkSession, say: Steps, what: str, how: str = "") -> Iterator[
 
 
 @contextmanager
-def _server_progress(spark: Any, line: _Line) -> Iterator[None]:
+def _server_progress(spark: Any, show: Callable[[int, int], None]) -> Iterator[None]:
     def on_progress(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001  (Spark passes them)
         known = list(stages or ())
-        line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
+        show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
 
     spark.registerProgressHandler(on_progress)
     try:
         yield
     finally:
         spark.removeProgressHandler(on_progress)
-
-
-class _Line:
-    """Reports the number of finished tasks, each number once."""
-
-    def __init__(self, say: Steps, what: str) -> None:
-        self._say, self._what, self._last = say, what, ""
-
-    def show(self, done: int, total: int) -> None:
-        line = f"{self._what}: {done} of {total} tasks done"
-        if total and line != self._last:
-            self._say(line)
-            self._last = line

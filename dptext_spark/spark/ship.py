@@ -15,7 +15,9 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
 
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_choice
@@ -24,9 +26,6 @@ from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, read_code, 
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.session import context_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SHIP = ("artifact", "path", "broadcast")
 _log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class Shipped:
         folder: the folder that every node sees; empty where Spark shipped the files.
         prefix: stands before the file names; empty unless Spark shipped the files. It is the start of the manifest's seal, since
             Spark refuses a name that was shipped with other content, and equal arrays may have been made from other settings.
-        broadcast: Spark's handle of the broadcast model, None for files.
+        broadcast: Spark's handle of the broadcast model and its machine code (None where it has none); None for files.
         seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
         providers: the import paths that the settings name, which workers may import and no others.
         code: the digest of its machine code, which the driver trusts: a worker takes that code, and no other; empty: none.
@@ -59,19 +58,6 @@ class Shipped:
         return f"{self.code[:24]}-code-"
 
 
-@dataclass(frozen=True)
-class Broadcast:
-    """Content of a broadcast.
-
-    Attributes:
-        model: the model.
-        code: its machine code; None where it has none.
-    """
-
-    model: Privatizer
-    code: bytes | None
-
-
 def ship(
     spark: SparkSession,
     folder: str | os.PathLike[str],
@@ -81,12 +67,7 @@ def ship(
 ) -> Shipped:
     """Ship the artifact in `folder`, with its machine code where that is trusted; else a sentence is logged.
 
-    Args:
-        spark: the session.
-        folder: the artifact.
-        how: the way.
-        providers: the import paths that the settings name.
-        vouched: the digest of machine code that `run.artifact_fingerprint` names.
+    `vouched` is the digest of machine code that `run.artifact_fingerprint` names.
 
     Raises:
         SettingsError: an unknown `how`, or a broadcast on Spark Connect.
@@ -118,11 +99,7 @@ def ship(
 
 
 def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelConfig) -> Shipped:
-    """Ship the artifact in `folder` by the settings.
-
-    Raises:
-        SettingsError, DataError: as :func:`ship`.
-    """
+    """Ship the artifact in `folder` by the settings."""
     return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
 
 
@@ -178,7 +155,7 @@ def _broadcast(
     code: bytes | None,
 ) -> Any:
     """Broadcast a model once a session."""
-    return context.broadcast(Broadcast(open_model(folder, providers=providers), code))
+    return context.broadcast((open_model(folder, providers=providers), code))
 
 
 def _attach(shipped: Shipped) -> None:
@@ -196,14 +173,10 @@ def _attach(shipped: Shipped) -> None:
 
 
 def _received(shipped: Shipped) -> bytes:
-    """Return the machine code next to a worker's model, of any origin.
-
-    Raises:
-        OSError: there is none, or it cannot be read.
-    """
+    """Return the machine code next to a worker's model, of any origin."""
     if shipped.broadcast is not None:
-        sent: Broadcast = shipped.broadcast.value
-        return sent.code or b""
+        code: bytes | None = shipped.broadcast.value[1]
+        return code or b""
     if shipped.folder:
         return read_code(Path(shipped.folder) / FOLDER / FILE)
     from pyspark import SparkFiles
@@ -216,8 +189,7 @@ def open_shipped(shipped: Shipped) -> Privatizer:
     """Open the model in a worker, once a process."""
     _attach(shipped)
     if shipped.broadcast is not None:
-        sent: Broadcast = shipped.broadcast.value
-        model = sent.model
+        model: Privatizer = shipped.broadcast.value[0]
         for provider in model.imported:
             provider.require()
         for array in model.arrays().values():

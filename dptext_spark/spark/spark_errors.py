@@ -11,10 +11,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import TaskContext
 from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
 
 from dptext_spark.encoder.name_classifier import OtherLabelsError
 from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
@@ -22,22 +23,14 @@ from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, k
 from dptext_spark.spark.session import context_of
 from dptext_spark.text.identifiers.provider import EXPECTED, ProviderError, ProviderImportError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 try:
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 except ImportError:  # a client of Spark Connect may come without it
 
-    class Py4JError(Exception):  # type: ignore[no-redef]  # stands in for it
+    class _NeverError(Exception):
         """Never raised there."""
 
-    class Py4JJavaError(Exception):  # type: ignore[no-redef]  # likewise
-        """Never raised."""
-
-    class Py4JNetworkError(Exception):  # type: ignore[no-redef]  # likewise
-        """Nor is this."""
-
+    Py4JError = Py4JJavaError = Py4JNetworkError = _NeverError
 
 JAVA_ERROR: type[Exception] = Py4JJavaError
 
@@ -118,10 +111,7 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
 def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = ()) -> DPTextError:
     """Turn an error of Spark into one that is safe to print. The caller adds whether the run committed.
 
-    Args:
-        error: the error of Spark; its message is searched for a worker's code and goes no further.
-        columns: the text columns, named in the message.
-        maps: those of them that are values of maps, where the caller knows them.
+    A worker's code is searched for in the message, which goes no further. `maps` are text columns that are values of maps.
     """
     if isinstance(error, DPTextError):
         return error

@@ -14,12 +14,12 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import functions
+from pyspark.sql import SparkSession, functions
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_model_config
@@ -37,9 +37,6 @@ from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session import context_of, is_stopped
 from dptext_spark.spark.ship import check_complete, open_shipped, shipped_model
 from dptext_spark.spark.spark_errors import TaskError, code_of, condition_of, reduced, reported
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 RESULT = "text_0"

@@ -18,10 +18,10 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from pyspark.sql import Window, functions
+from pyspark.sql import DataFrame, Row, SparkSession, Window, functions
 
 from dptext_spark.audit.deniability import expected_change
 from dptext_spark.config.model import TRIGGER, RunConfig
@@ -45,32 +45,17 @@ from dptext_spark.spark.spark_errors import condition_of, reduced, suppress_sens
 from dptext_spark.spark.tables import opened, own_table, releases
 from dptext_spark.text.engine import COUNTERS
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
-
 F: Any = functions
 KEY, PLACE = "__dptext_key", "__dptext_place"
 
 
-@dataclass(frozen=True, eq=False)
-class AdmittedRows:
-    """The rows of a micro-batch that go on.
-
-    Attributes:
-        df: the rows.
-        rows: how many they are at most.
-        dropped: how many were left out; None where rows may come again.
-    """
-
-    df: DataFrame
-    rows: int
-    dropped: int | None
-
-
-def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> AdmittedRows:
+def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> tuple[DataFrame, int, int | None]:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
     A micro-batch that committed before is compared with the target before that commit, so that it has the same rows again.
+
+    Returns:
+        (the rows that go on, how many they are at most, how many were left out; None where rows may come again).
 
     Raises:
         DataError: a NULL key, or one that comes again and is refused.
@@ -82,9 +67,9 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> AdmittedRows:
     rows, distinct = _refuse_null(df, key, "row_key")
     ours = our_commits(commits).get(plan.run_id)
     if handling == "accept":
-        return AdmittedRows(df, rows, None)
+        return df, rows, None
     if handling == "refuse" and ours is not None:
-        return AdmittedRows(df, rows, 0)  # it would not have committed otherwise
+        return df, rows, 0  # it would not have committed otherwise
     released = _released(plan, commits, ours)
     again = 0
     if released is not None:
@@ -99,8 +84,11 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> AdmittedRows:
             "row once, or set stream.duplicates to drop (leave them out) or accept (release them again)."
         )
     if distinct < rows:
-        df = _first_of_each(df, key)
-    return AdmittedRows(df, rows, rows - df.count() if again or distinct < rows else 0)
+        # One row of each key, the same whatever the order: the least by all of its values, written as JSON.
+        order = F.to_json(F.struct(*[quoted(name) for name in df.columns]))
+        place = F.row_number().over(Window.partitionBy(quoted(key)).orderBy(order))
+        df = df.withColumn(PLACE, place).where(F.col(PLACE) == 1).drop(PLACE)
+    return df, rows, rows - df.count() if again or distinct < rows else 0
 
 
 def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
@@ -120,14 +108,6 @@ def _released(plan: RunPlan, commits: Sequence[Commit], ours: Commit | None) -> 
     if version < 0:
         return None
     return opened(plan.spark, plan.place.target, version)
-
-
-def _first_of_each(df: DataFrame, key: str) -> DataFrame:
-    """Keep one row of each key, the same whatever the order: the least by all of its values, written as JSON."""
-    order = Window.partitionBy(quoted(key)).orderBy(
-        F.to_json(F.struct(*[quoted(name) for name in df.columns]))
-    )
-    return df.withColumn(PLACE, F.row_number().over(order)).where(F.col(PLACE) == 1).drop(PLACE)
 
 
 RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
@@ -324,10 +304,8 @@ class _Batches:
 
         def prepared() -> RunPlan:
             listed = self._with_lists(plan, tell)
-            admitted = deduplicate(listed, listed.commits())
-            return replace(
-                listed, df=admitted.df, rows=admitted.rows, stream=replace(place, dropped=admitted.dropped)
-            )
+            admitted, rows, dropped = deduplicate(listed, listed.commits())
+            return replace(listed, df=admitted, rows=rows, stream=replace(place, dropped=dropped))
 
         def tell(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
@@ -393,11 +371,7 @@ def totals(
 ) -> tuple[RunFacts, Metrics]:
     """Add up the micro-batches.
 
-    Args:
-        plan: of the stream.
-        done: the facts of the micro-batches that this process made.
-        started: when it began, in epoch seconds.
-        failed: whether the last micro-batch failed.
+    `done` are the facts of the micro-batches that this process made.
 
     Returns:
         The facts: `rows` and `seconds` are those of this process, `batches` holds number and totals of the whole stream. Then the

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from dptext_spark.config.locations import TABLE, has_scheme, holds_credentials
 from dptext_spark.config.sections import Input
@@ -76,7 +76,6 @@ from dptext_spark.spark.tables import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import SparkSession
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 LINES = 2_000  # of each text file
@@ -122,12 +121,7 @@ def read_sample(
 ) -> TableSample:
     """Read a sample of a table.
 
-    Args:
-        table: a file, a folder, a path with a scheme, or a name in the catalog.
-        format: of its files, one of `FORMATS`; None: by their names, or Delta.
-        as_text: how CSV files are written, as far as the user says.
-        progress: told each step; None tells them on stderr in a notebook or terminal.
-        spark: a session; None takes the active one, or starts a local one.
+    Without a `format` the names of the files decide, or Delta.
 
     Raises:
         SettingsError: there is nothing of that name, or files of several formats.
@@ -257,12 +251,7 @@ def _bytes_of(parts: list[pa.Table]) -> int:
 
 
 def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginning:
-    """Return the lines that a text file begins with: in UTF-8, or in UTF-16 behind its mark, where no encoding is given.
-
-    Raises:
-        SettingsError: Spark does not read the encoding.
-        DataError: the file is not in it.
-    """
+    """Return the lines that a text file begins with: in UTF-8, or in UTF-16 behind its mark, where no encoding is given."""
     name = "UTF-8" if encoding is None else encoding_of(encoding)
     lines = _lines(spark, file, name)
     if encoding is None and lines and (lines[0] or "").startswith(_MARK_OF_UTF16):

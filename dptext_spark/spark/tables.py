@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameReader, Row
+from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -20,7 +20,6 @@ from dptext_spark.config.locations import absolute, is_here, normal_path
 from dptext_spark.config.sections import Input, is_table_name
 from dptext_spark.errors import DataError, SettingsError, check_schema
 from dptext_spark.model.table_checks import (
-    FORMATS,
     check_cases,
     check_file_names,
     check_header,
@@ -42,9 +41,6 @@ from dptext_spark.spark.csv_files import (
 from dptext_spark.spark.nested_columns import paths_of, schema_of, selected
 from dptext_spark.spark.schemas import SCHEMA
 from dptext_spark.spark.spark_errors import JAVA_ERROR, condition_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _PATTERN = re.compile(r"[\\{}\[\]*?]")  # what Spark's file readers take for a part of a pattern
 _COLON = "URISyntaxException: Relative path in absolute URI"  # a name with a colon, which Hadoop takes for a scheme
@@ -123,17 +119,14 @@ def split_name(name: str) -> list[str]:
 def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[DataFrame, str]:
     """Open the input.
 
-    Args:
-        spark: the session.
-        source: `path` or `table`, `format`, `options`, `where`.
-        columns: the text columns. They are read as strings, as all of CSV is; what else JSON holds keeps its type.
+    Text columns are read as strings, as all of CSV is; what else JSON holds keeps its type.
 
     Returns:
         (the frame, its version: `delta:N`, or `files:` and a digest of names, sizes and times).
 
     Raises:
         DataError: it does not exist or cannot be read.
-        SettingsError: an unknown format, or a condition that does not fit the columns.
+        SettingsError: a condition that does not fit the columns.
     """
     try:
         if source.table:
@@ -221,8 +214,7 @@ def _read_path(spark: SparkSession, source: Input, version: int | None, columns:
         return read_csv(spark, source, place)
     if source.format == "json":
         return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(place)
-    if source.format not in ("text", "parquet"):
-        raise SettingsError(f"input.format: {source.format!r} is not valid. Choose of: {', '.join(FORMATS)}.")
+
     df = spark.read.options(**source.options).format(source.format).load(place)
     folders = partition_columns(spark, source.options, source.format, place)
     if not folders:
@@ -246,7 +238,7 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
     """
     place = escaped_if_there(spark, str(source.path))
     schema = _lenient(_by_case(spark), source).option("samplingRatio", "1.0").json(place).schema
-    if CORRUPT in schema.names and not {"encoding", "charset"} & {name.lower() for name in source.options}:
+    if CORRUPT in schema.names and source.encoding is None:
         lines = spark.read.options(**source.options).text(place)
         if undecoded := lines.where(~F.is_valid_utf8("value")).count():
             raise not_utf8(undecoded)
@@ -295,8 +287,7 @@ def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType
 def _lenient(spark: SparkSession, source: Input) -> DataFrameReader:
     """Return a reader of JSON that drops nothing: what does not fit is counted."""
     reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
-    names = {name.lower() for name in source.options}
-    if {"encoding", "charset"} & names and "linesep" not in names:
+    if source.encoding is not None and "linesep" not in source.by_name:
         reader = reader.option("lineSep", "\n")  # Spark looks for the end of a line in UTF-8 alone
     return reader.option("columnNameOfCorruptRecord", CORRUPT)
 

@@ -16,6 +16,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.first_look import columns_of
+from dptext_spark.model.table_files import AsText
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.tables import Target, opened
@@ -131,8 +132,8 @@ def ended(what: Callable[[], Any]) -> tuple[int | str, str]:
 
 
 def started(place: Path, file: Path, case: Case) -> None:
-    header = True if case.format == "csv" else None
-    sample = sample_of(str(place), case.format, None, header, case.encoding, lambda *_: None)
+    as_text = AsText(None, True if case.format == "csv" else None, case.encoding)
+    sample = sample_of(str(place), case.format, as_text, lambda *_: None)
     of = columns_of(sample, case.columns)
     named = TableSettings(sample.path, sample.format, of.texts, "id", options=sample.options)
     file.write_text(settings_file(named, "balanced")[0], encoding="utf-8")

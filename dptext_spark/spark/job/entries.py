@@ -20,13 +20,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dptext_spark.config.file import is_settings
@@ -72,9 +72,6 @@ from dptext_spark.spark.tables import (
     opened,
     opened_if_there,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -406,11 +403,7 @@ def _is_of_ledger(content: bytes) -> bool:
 
 
 def book_of(table: DataFrame, path: str, version: int) -> Book:
-    """Read the rows of a ledger's table.
-
-    Raises:
-        DataError: it is no ledger, a damaged one, or one of another schema version.
-    """
+    """Read the rows of a ledger's table."""
     return Book.of(version, _columns(checked_table(table, path)))
 
 
@@ -453,10 +446,12 @@ def appended(
                 type(row).of(vars(row))  # a row that is damage to whoever reads it is not written
             # Skipped or refused where another reservation came since.
             metadata, number = json.dumps({APP: rows[0].attempt}), str(book.attempts + 1)
-            commit = {"userMetadata": metadata, "txnAppId": APP, "txnVersion": number}
-            _write(spark, path, rows, commit, new=book.version < 0)
-            if not _stands(spark, path, rows[0].attempt):
-                return None  # another reservation came first
+            transaction = {"userMetadata": metadata, "txnAppId": APP, "txnVersion": number}
+            _write(spark, path, rows, transaction, new=book.version < 0)
+            # By the log's files and not by a cache: only then did no other reservation come first.
+            commits = history(spark, Target.of_ledger(path), RECENT)
+            if not any(rows[0].attempt in (commit.metadata or "") for commit in commits):
+                return None
         return (decided,)
 
     return retry_on_conflict(path, once)[0]
@@ -500,13 +495,6 @@ def _write(
             creator = creator.tableProperty(key, value)
         creator.create()
     frame.writeTo(name).options(**commit).append()
-
-
-def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
-    """Check whether a commit of ours is in the history, by the log's files and not by a cache."""
-    return any(
-        attempt in (commit.metadata or "") for commit in history(spark, Target.of_ledger(path), RECENT)
-    )
 
 
 NEWEST = 0  # any version that is one: nothing is decided on it

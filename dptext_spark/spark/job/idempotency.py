@@ -14,28 +14,23 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from dptext_spark.config.model import other_lexicon
+from dptext_spark.config.model import RunConfig, other_lexicon
 from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import SEAL, Commit, other_engine, our_commits
 from dptext_spark.runtime.validation import Json, Record
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.planned_run import detail_of_input, holds_files, place_of
+from dptext_spark.spark.job.planned_run import RunPlan, detail_of_input, holds_files, place_of
 from dptext_spark.spark.schemas import BINDING, frame_of
 from dptext_spark.spark.tables import Target, escaped, own_table, undone_by
 from dptext_spark.text.names.search import ListSources
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from dptext_spark.config.model import RunConfig
-    from dptext_spark.spark.job.planned_run import RunPlan
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
@@ -46,16 +41,8 @@ DECIDED = (
 PLACE = ("path", "table")
 # Operations of Delta that change the rows of a table; others rewrite its files, or its properties.
 _CHANGING = (
-    "WRITE",
-    "DELETE",
-    "UPDATE",
-    "MERGE",
-    "TRUNCATE",
-    "RESTORE",
-    "STREAMING UPDATE",
-    "REPLACE",
-    "CREATE OR REPLACE",
-)
+    "WRITE", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE", "STREAMING UPDATE", "REPLACE", "CREATE OR REPLACE",
+)  # fmt: skip
 _COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of values that a row does not show
 SHOWN = 40  # characters of a value that is shown
 
@@ -82,7 +69,7 @@ class Binding(Record):
     def of(cls, record: RunRecord) -> Binding:
         """Read the binding of a row."""
         same = {field.name: getattr(record, field.name) for field in fields(cls) if field.name != "engine"}
-        return cls(**same, engine=engine_of(record))
+        return cls(**same, engine=record.made_by["engine"])
 
     @classmethod
     def sealed(cls, record: RunRecord) -> Binding:
@@ -94,19 +81,10 @@ class Binding(Record):
         return replace(plain, **digests)
 
 
-def engine_of(record: RunRecord) -> str:
-    """Return the version of the engine that made a run's draws."""
-    return record.made_by["engine"]
-
-
 def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit: Commit | None) -> RunRecord:
     """Bind a run to the settings that its run id began with.
 
-    Args:
-        plan: the run.
-        record: its row of `runs`.
-        earlier: the present row of that run id; None without one.
-        commit: of the same run id, where it committed. Then only its account is missing: that draws nothing and needs no key.
+    `earlier` is the present row of that run id. With a `commit` only the account is missing: that draws nothing and needs no key.
 
     Returns:
         The row, with the key of the commit if the run committed.
@@ -133,9 +111,7 @@ def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit
         before, now = (replace(each, config=_COMMITMENT.sub("", each.config)) for each in (before, now))
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
-        _check_lexicon(
-            before.config, now.config, f"run.id: {plan.run_id!r} began with another", "Use a new run id"
-        )
+        _check_lexicon(before, now, plan.run_id)
         also = ", ".join([*([] if same_key or commit else ["key_commitment"]), *differ])
         raise RunError(
             f"run.id: {plan.run_id!r} began with another {also}. Use a new run id, or the same settings."
@@ -214,14 +190,17 @@ def _sealed_in(commit: Commit, run_id: str) -> Binding:
     return Binding.from_dict(sealed, SEAL)
 
 
-def _check_lexicon(before: str, now: str, said: str, remedy: str) -> None:
+def _check_lexicon(before: Binding, now: Binding, run_id: str) -> None:
     """Refuse settings of another version of the packaged lexicon, with that reason: digests do not show it."""
     try:
-        versions = differences(json.loads(before), json.loads(now)).get("lexicon.version")
+        versions = differences(json.loads(before.config), json.loads(now.config)).get("lexicon.version")
     except ValueError:
         return
     if versions is not None:
-        raise RunError(f"{said} {version_of_lexicon(versions)}. Nothing was written. {remedy}.")
+        other = version_of_lexicon(versions)
+        raise RunError(
+            f"run.id: {run_id!r} began with another {other}. Nothing was written. Use a new run id."
+        )
 
 
 def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
@@ -255,7 +234,7 @@ def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = F
         version_of_lexicon(values) if name == "lexicon.version" else f"{name}{_then_and_now(*values)}"
         for name, values in changed.items()
     ]
-    engine = engine_of(earlier)
+    engine = earlier.made_by["engine"]
     if engine != ENGINE_VERSION:
         reasons.append(other_engine(engine))
     elif not reasons and earlier.artifact != record.artifact:
@@ -409,13 +388,7 @@ class StreamBinding:
 
 @dataclass(frozen=True)
 class BegunStream:
-    """A stream that is bound to a checkpoint already.
-
-    Attributes:
-        stream: its run id.
-        bound: its binding.
-        batches: its micro-batches in the table of runs, as :func:`.runs.micro_batches` returns them.
-    """
+    """A stream that is bound to a checkpoint already: its run id, its binding, and its micro-batches in the table of runs."""
 
     stream: str
     bound: StreamBinding

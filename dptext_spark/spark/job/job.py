@@ -136,11 +136,7 @@ class Attempt:
 
 
 def run_once(prepare: Callable[[], RunPlan], config: RunConfig, say: Steps) -> RunResult:
-    """Carry out one run, or one micro-batch of a stream: bind, write and account for the plan of `prepare`.
-
-    Raises:
-        DPTextError: as :func:`run`.
-    """
+    """Carry out one run, or one micro-batch of a stream: bind, write and account for the plan of `prepare`."""
     started = time.time()
     with suppress_sensitive_logs(), ExitStack() as at_the_end:
         with _nothing_written(config):
@@ -276,12 +272,7 @@ def _no_row(config: RunConfig) -> NoRowsError:
 
 
 def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
-    """Return the run as unchanged, once the process that committed it has accounted for it.
-
-    Raises:
-        RecordingError: it did not within `WAIT`.
-        CountMismatchError: it found that its counts do not agree.
-    """
+    """Return the run as unchanged, once the process that committed it has accounted for it."""
     with _committed(plan):
         ledger.settle(reservation, SPENT)  # for the same draws, which count once
         until = time.monotonic() + WAIT

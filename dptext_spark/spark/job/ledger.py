@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
+from pyspark.sql import SparkSession
 
 from dptext_spark.config.sections import Input, Ledger, Section
 from dptext_spark.config.values import as_settings_error, check_left
@@ -68,9 +69,6 @@ from dptext_spark.spark.nested_columns import paths_of
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.spark_errors import reduced
 from dptext_spark.spark.tables import leftover_files, read_input
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUIET = 20.0  # seconds that tasks of a failed write are waited for
 
@@ -318,9 +316,6 @@ def _begins(
 
     An empty ledger, or none, would take the releases of such a target for nothing. The history is read only where no entry is of
     the target.
-
-    Raises:
-        RunError: it is, and no reason is given.
     """
     output = str(plan.place.target)
     if any(entry.output == output and entry.status != VOID for entry in book.entries):
@@ -412,15 +407,14 @@ def labelled(known_entries: list[Entry], new: list[Entry], *, told_apart: bool) 
 
     That is known only if records are `told_apart` by keys, or need no identity: places in files change with versions.
     """
-    if not told_apart:
+    if not told_apart or not new:
         return new
-    here = (
-        [entry for entry in of_input(known_entries, new[0].input, new[0].input_id) if entry.status != VOID]
-        if new
-        else []
-    )
     again = {entry.spend for entry in new}
-    known = {(entry.release, entry.column) for entry in here if entry.spend not in again}
+    known = {
+        (entry.release, entry.column)
+        for entry in of_input(known_entries, new[0].input, new[0].input_id)
+        if entry.status != VOID and entry.spend not in again
+    }
     return [
         replace(entry, records=CHANGED)
         if entry.records == ALL and (entry.release, entry.column) in known
@@ -440,10 +434,8 @@ def _earlier_attempt(mine: list[Entry], asked: list[Entry], plan: RunPlan, secon
     """Return entries for draws of an earlier key, if a second release was accepted and the first has no entry."""
     if not second or {entry.release for entry in mine} - {entry.release for entry in asked}:
         return []
-    release, why = (
-        plan.key.commitment(f"an earlier attempt of {plan.run_id}"),
-        "an earlier attempt with another key",
-    )
+    release = plan.key.commitment(f"an earlier attempt of {plan.run_id}")
+    why = "an earlier attempt with another key"
     return [replace(entry, entry=f"{entry.entry}.earlier", release=release, why=why) for entry in asked]
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dptext_spark._version import __version__
@@ -51,9 +51,6 @@ from dptext_spark.spark.nested_columns import Path, paths_of, quoted, schema_of
 from dptext_spark.spark.run_lists import NO_LISTS, RunLists, ShippedLists
 from dptext_spark.spark.ship import ship_for
 from dptext_spark.spark.tables import DeltaDetail, Target, history, is_no_table, listed, opened
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SAMPLE_ROWS = 1_000
 
@@ -102,13 +99,7 @@ class Place:
 
 
 class TextSizes(NamedTuple):
-    """Bytes of text in a row, over the first rows of an input.
-
-    Attributes:
-        rows: how many were looked at; fewer than `SAMPLE_ROWS` are all that there are.
-        average: over the rows; 0 where there is none.
-        largest: of them.
-    """
+    """Bytes of text in a row, over the first rows of an input: their number, fewer than `SAMPLE_ROWS` being all."""
 
     rows: int
     average: float
@@ -368,14 +359,7 @@ def check_output(
 ) -> None:  # fmt: skip
     """Refuse a target that would lose data, keep raw text, or release records again unasked, and places that cannot be written.
 
-    Args:
-        spark: the session.
-        config: the settings.
-        df: the input.
-        fit: how the settings fit it.
-        commits: of the target.
-        persistent: whether the key outlives the run, so that equal runs draw equal noise.
-        source: the detail of the input's table, where it is known.
+    A `persistent` key outlives the run, so that equal runs draw equal noise.
 
     Raises:
         RunError: the target exists under mode `error`.
@@ -476,22 +460,8 @@ def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
     return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
 
 
-class KeyColumn(NamedTuple):
-    """A column that identifies rows or records.
-
-    Attributes:
-        name: of the column.
-        field: the setting that names it.
-        unique: whether it must be.
-    """
-
-    name: str
-    field: str
-    unique: bool
-
-
-def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
-    """Refuse key columns that hold NULLs or, if they must be unique, repeats. One pass, with a shuffle of those that must.
+def check_keys(df: DataFrame, row_key: str | None, record_key: str | None) -> int:
+    """Refuse key columns that hold NULLs, and a row key that repeats. One pass, with a shuffle of the row key.
 
     Returns:
         The number of rows.
@@ -499,13 +469,15 @@ def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
     Raises:
         DataError: with the number of rows concerned.
     """
-    not_null = [F.count(quoted(key.name)) for key in keys]
-    distinct = [F.countDistinct(quoted(key.name)) if key.unique else F.lit(None) for key in keys]
-    row = df.agg(F.count(F.lit(1)), *not_null, *distinct).first()
+    counts = [F.count(quoted(name)) for name in (row_key, record_key) if name]
+    distinct = [F.countDistinct(quoted(row_key))] if row_key else []
+    row = df.agg(F.count(F.lit(1)), *counts, *distinct).first()
     assert row is not None
-    rows = int(row[0])
-    for number, (name, setting, unique) in enumerate(keys, start=1):
-        require_key(setting, name, rows, row[number], row[number + len(keys)] if unique else None)
+    rows, *figures = (int(figure) for figure in row)
+    if row_key:
+        require_key("row_key", row_key, rows, figures.pop(0), figures.pop())
+    if record_key:
+        require_key("record_key", record_key, rows, figures[0])
     return rows
 
 

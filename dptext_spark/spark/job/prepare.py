@@ -16,18 +16,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from dptext_spark.arrays import I64
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Input
 from dptext_spark.disclosure.statement import check_measurable
 from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import Frequencies
@@ -43,7 +42,6 @@ from dptext_spark.spark.column_function import identify_rows, key_column
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
 from dptext_spark.spark.job.planned_run import (
     SAMPLE_ROWS,
-    KeyColumn,
     RunPlan,
     batched,
     check_keys,
@@ -62,9 +60,6 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderError, ProviderImportError
 from dptext_spark.text.unknown_words import UnknownWords, can_tell, count_unknown, likely_language, refusal
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 F: Any = functions  # its stubs leave out what Spark adds at run time
 MOST_FILES = 10
 CHARACTERS = 4_000  # of a row, shared among its texts
@@ -79,11 +74,7 @@ _PLAIN = "/:=@!$&'()*+,;~"  # what a path holds unescaped in an address, beside 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The texts of some rows.
-
-    Attributes:
-        columns: binary or list<binary> [rows], a column of texts each.
-    """
+    """The texts of some rows: binary or list<binary> [rows], a column of texts each."""
 
     columns: tuple[pa.Array, ...]
 
@@ -125,7 +116,9 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
         DataError: most of the words of most of the rows of a sample are unknown, or texts were not read in their encoding.
         RunError: a provider that the settings name fails on the sample.
     """
-    guessed = _is_guessed(plan.config.input)
+    # Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit.
+    source = plan.config.input
+    guessed = not source.table and source.format in ("csv", "tsv") and source.encoding is None
     if plan.config.allow_unknown:
         if guessed:
             say(f"checking {SAMPLE_ROWS:,} rows for words in another encoding")
@@ -152,12 +145,6 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
     if sample is not None and unknown_words.is_mostly_unknown:
         raise refusal(unknown_words, likely_language(sample.texts()), can_tell=can_tell())
     return unknown_words.is_enough
-
-
-def _is_guessed(source: Input) -> bool:
-    """Check whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
-    named = any(name.lower() in ("encoding", "charset") for name in source.options)
-    return not source.table and source.format in ("csv", "tsv") and not named
 
 
 def _require_decoded(sample: Sample) -> None:
@@ -463,20 +450,13 @@ def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int
     """Check the records and the keys; return (rows, records that do not fit and are accepted).
 
     Rows are counted where a key is checked. Else they are None, or 0 where there are none; of a stream they are None.
-
-    Raises:
-        DataError: records that do not fit; a key that is NULL, or not unique.
     """
     corrupt = checked_records(spark, config.input, df)
-    keys = [KeyColumn(config.row_key, "row_key", unique=True)] if config.row_key else []
-    keys += [KeyColumn(config.record_key, "record_key", unique=False)] if config.record_key else []
     if config.is_stream:
-        rows = None
-    elif keys:
-        rows = check_keys(df, keys)
-    else:
-        rows = 0 if df.isEmpty() else None
-    return rows, corrupt
+        return None, corrupt
+    if config.row_key or config.record_key:
+        return check_keys(df, config.row_key, config.record_key), corrupt
+    return 0 if df.isEmpty() else None, corrupt
 
 
 def with_lists(plan: RunPlan, say: Steps) -> RunPlan:

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path
@@ -24,9 +25,6 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.spark.schemas import METRICS, PROPERTIES, RUNS, frame_of
 from dptext_spark.spark.spark_errors import condition_of
 from dptext_spark.spark.tables import own_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Done = TypeVar("Done")
 TRIES = 40
@@ -156,12 +154,8 @@ def put(
 
     Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
 
-    Args:
-        spark: the session.
-        folder: of the table.
-        record: the row.
-        new: there is no such row; this is quicker.
-        keep_finished: the row of a successful run stays: another process of the same command may have written it.
+    `new` is quicker, where there is no such row. With `keep_finished` the row of a successful run stays: another process of the
+    same command may have written it.
 
     Returns:
         The row that is in the table now.

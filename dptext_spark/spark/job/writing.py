@@ -22,9 +22,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, Window, functions
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window, functions
 from pyspark.sql import types as T
 
 from dptext_spark.config.model import AUDITED_ROWS
@@ -44,9 +44,6 @@ from dptext_spark.spark.session import context_of, cores_of, reading, watched
 from dptext_spark.spark.ship import ship_for
 from dptext_spark.spark.tables import STREAM, Target, history, opened
 from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 WAIT_SECONDS = 120.0
 PERCENTILES = {"units_p50": 0.5, "units_p95": 0.95}
@@ -302,12 +299,7 @@ _MAPPING = "delta.columnMapping.mode"
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a new table; an existing one keeps its own.
-
-    Attributes:
-        partition_by: columns whose values are folders.
-        mapped: names are mapped.
-    """
+    """Layout of a new table: its partition columns, and whether names are mapped. An existing one keeps its own."""
 
     partition_by: tuple[str, ...]
     mapped: bool

@@ -23,7 +23,7 @@ GUARANTEE = Guarantee("epsilon_dp", 2.0, sentence="A bound holds.")
 LOSS = LossFigure(1.5, 1.25, 9, 9, (1, 2), "a test", verdict="confirmed")
 CERTIFICATE = Certificate("confirmed", GUARANTEE, LOSS, "Confirmed.")
 STATEMENT = Statement((("Protected", ("Words.",)),))
-SPENT = Spent("body", (Total(None, "a word", 2.0, 0.0, False, 1),), 2.0, 2.0)
+SPENT = Spent("body", (Total(unit="a word", epsilon=2.0, delta=0.0, times=1),), 2.0, 2.0)
 LEDGER = ("/ledger", "2026-01-01", "/in", (SPENT,))
 SPENDING = Balance(*LEDGER, limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",))
 FACTS = RunFacts(

@@ -17,7 +17,7 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement
 from dptext_spark.config.sections import Approval
-from dptext_spark.ledger.balance import Balance, RecordSpent
+from dptext_spark.ledger.balance import Balance, Total
 from dptext_spark.report.decision import decision, joined
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
@@ -43,7 +43,7 @@ POLICY = {"stop_words": "keep", "oov": "draw", "numbers": "random"}
 OUTPUT = {"path": "/out", "other_columns": ["id", "stars"]}
 
 
-def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = None) -> ReportFacts:
+def with_spent(facts: ReportFacts, record: Total, limit: float | None = None) -> ReportFacts:
     spent = Balance("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit, record=record)
     return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
@@ -83,10 +83,12 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
             )
         },
         **{
-            f"{n} and {without} releases": with_spent(facts, RecordSpent(4.0 * n, 0.0, n, without))
+            f"{n} and {without} releases": with_spent(
+                facts, Total(epsilon=4.0 * n, delta=0.0, times=n, without=without)
+            )
             for n, without in ((0, 0), (0, 1), (1, 1))
         },
-        "limit": with_spent(facts, RecordSpent(0.0, 0.0, 0, 0), 9.0),
+        "limit": with_spent(facts, Total(epsilon=0.0, delta=0.0, times=0), 9.0),
         "no row key": with_settings(waits, row_key=None),
         **{
             name: with_settings(waits, row_key="id", output={**OUTPUT, "other_columns": others})

@@ -48,7 +48,7 @@ LEVELS = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
 def with_spent(
     facts: ReportFacts, *figures: float, total: float = 3.0, metric: str | None = None
 ) -> ReportFacts:
-    each = tuple(Total(metric, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
+    each = tuple(Total(metric=metric, unit="a word", epsilon=spent, delta=0.0, times=2) for spent in figures)
     column = Spent("body", each, total)
     spent = Balance("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
     return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
