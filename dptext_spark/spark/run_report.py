@@ -330,14 +330,14 @@ def _model(record: RunRecord, account: Account, say: Progress) -> Model | str:
     return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None)
 
 
-def first_pair(config: RunConfig, run_id: str, spark: SparkSession | None = None) -> Example | None:
+def first_pair(config: RunConfig, run_id: str) -> Example | None:
     """Return the first text of the first row by row key, as a run read and wrote it: private text. None where there is no row.
 
     Raises:
         SettingsError: no such run, no row key, or settings of another run.
         DataError: the input has changed since.
     """
-    session = spark or spark_session()
+    session = spark_session()
     with reported(session):
         record = _record_of(session, Account.of(config, None), run_id)
         return next(iter(pairs(session, config, record)), None)

@@ -157,9 +157,9 @@ def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsT
             raise DataError(
                 f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {remainder}"
             ) from None
-        return _first_rows(df, place, "delta")
+        return _first_rows(df, place)
     if format == "delta" or (format is None and delta_version(spark, table) is not None):
-        return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
+        return _first_rows(read_input(spark, Input(path=place), [])[0], place)
     files = _files(spark, place)
     if not files and not os.path.isdir(place):  # Spark leaves empty files out
         raise NoRowsError(f"{FIELD}: {place!r} has no row. Use a table with rows.")
@@ -223,11 +223,11 @@ def _values(file: str, columns: Sequence[str]) -> dict[str, str | None]:
     return {name: None if named[name] == _NULL_FOLDER else named[name] for name in columns if name in named}
 
 
-def _first_rows(df: DataFrame, place: str, format: str) -> TableSample:
+def _first_rows(df: DataFrame, place: str) -> TableSample:
     """Sample a table of the catalog, or a Delta table, whose files need not hold its rows."""
     read = df.limit(SAMPLE_ROWS).toArrow()
     files = max(len(df.inputFiles()), 1)
-    return made_sample(place, format, [read], df.count(), True, files, 1, assumed=(f"{_FIRST}.",))
+    return made_sample(place, "delta", [read], df.count(), True, files, 1, assumed=(f"{_FIRST}.",))
 
 
 def _files(spark: SparkSession, place: str) -> dict[str, int]:

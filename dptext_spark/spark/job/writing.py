@@ -110,16 +110,12 @@ class Counts:
         return {name: sum(column[name] for column in self.columns) for name in COUNTERS}
 
 
-def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> Counts | None:
-    """Wait for the counts, not for ever: `get` never returns where the write was skipped.
-
-    Returns:
-        The counts, or None if they did not come in time.
-    """
+def counts_of(observation: Observation) -> Counts | None:
+    """Wait for the counts, not for ever: `get` never returns where the write was skipped. None if they do not come in time."""
     box: list[Mapping[str, float | None]] = []
     waiter = threading.Thread(target=lambda: box.append(observation.get), daemon=True)
     waiter.start()
-    waiter.join(seconds)
+    waiter.join(WAIT_SECONDS)
     return Counts.of(box[0]) if box else None
 
 

@@ -83,10 +83,8 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
             )
         },
         **{
-            f"{n} and {without} releases": with_spent(
-                facts, Total(epsilon=4.0 * n, delta=0.0, times=n, without=without)
-            )
-            for n, without in ((0, 0), (0, 1), (1, 1))
+            f"{n} and {k} releases": with_spent(facts, Total(epsilon=4.0 * n, delta=0.0, times=n, without=k))
+            for n, k in ((0, 0), (0, 1), (1, 1))
         },
         "limit": with_spent(facts, Total(epsilon=0.0, delta=0.0, times=0), 9.0),
         "no row key": with_settings(waits, row_key=None),
