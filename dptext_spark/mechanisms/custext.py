@@ -424,11 +424,11 @@ class CusText(Remappable):
             max(0, int(size) - 1)
             for size in (summary.class_size_of_words.p50, summary.class_size_of_words.min)
         )
+        half = f", and half of the words with at most {median:,}" if median > least or least == 0 else ""
         sentence = (
             f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word with "
             f"the same output set, and against no other word. With {self.k} candidates and {self.mapping} mapping, each word "
-            f"shares its set with at least {least:,} others, and half of the words with at most {median:,}. No noise protects "
-            "which set a word has."
+            f"shares its set with at least {least:,} others{half}. No noise protects which set a word has."
         )
         if alone > 0:
             sentence += f" {percent_up(alone)} of the lexicon's words are alone on their set, and so compared with no word."

@@ -172,7 +172,9 @@ class TestSmallEpsilon:
         median, least = int(shared.p50) - 1, int(shared.min) - 1
         assert f"at least {least} others, and half of the words with at most {median}." in said
         assert f"{percent_up(made.summary.alone_share)} of the lexicon's words are alone" in said
-        assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
+        alike = CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
+        assert "at least 3 others. No" in alike
+        assert "alone" not in alike
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
