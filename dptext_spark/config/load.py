@@ -363,7 +363,7 @@ def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
         without = "".join(_refusals(lambda: _agreeing(_validated(kind, plain))))
         decided = settings.get("mechanism") is None
         new = [
-            line.strip() not in without or (decided and "mechanism" in line)
+            line.strip() not in without or (decided and "mechanism" in line.partition(" Choose ")[0])
             for line in str(error).splitlines()
         ]
         if not any(new):

@@ -82,6 +82,7 @@ def test_a_conflict_names_the_style(style: str, sections: dict[str, Any], named:
 def test_what_is_wrong_by_itself_is_not_blamed_on_the_style() -> None:
     assert "style" not in refused("balanced", policy={"case": "title"})
     assert "style" not in refused("balanced", mechanism={"epsilon": -1})
+    assert "conflicts" not in refused("balanced", polcy={})
     with pytest.raises(SettingsError, match=r"^style: 'strickt' is not valid. .* Did you mean 'strict'"):
         styled("strickt")
 
