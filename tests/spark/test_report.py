@@ -67,7 +67,7 @@ def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(spark
     assert report_facts("latest", account, ReportOptions(examine=False), spark).run.run_id == "second"
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
         report_facts("third", account, ReportOptions(), spark)
-    with pytest.raises(SettingsError, match=r"run: no run has succeeded"):
+    with pytest.raises(SettingsError, match=r"report: there is no table .*runs"):
         report_facts("latest", Account.of(None, str(tmp_path)), ReportOptions(), spark)
     with pytest.raises(SettingsError, match=r"run\.id: "):
         report_facts("x' or '1", account, ReportOptions(), spark)
