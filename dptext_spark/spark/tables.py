@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
@@ -175,6 +175,19 @@ def listed(spark: SparkSession, path: str, **options: str) -> DataFrame:
     return reader.load(escaped(path))
 
 
+def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
+    """Check whether a folder holds files, beside those with `besides` in their path."""
+    try:
+        files = listed(spark, folder).select("path")
+        if not besides:
+            return bool(files.inputFiles())  # the listed files, without a job
+        return bool(files.where(~files["path"].contains(besides)).limit(1).count())
+    except PySparkException as error:
+        if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
+            return False
+        raise
+
+
 def escaped_if_there(spark: SparkSession, path: str) -> str:
     """Return a path escaped where there is a file or folder of that very name; else it is a pattern."""
     if _PATTERN.search(path) is None:
@@ -338,6 +351,15 @@ def sizes_of(spark: SparkSession, place: str) -> dict[str, int]:
     """Return the files that a run would read, with their bytes; their contents stay where they are."""
     listing = spark.read.format("binaryFile").load(escaped_if_there(spark, place))
     return {row["path"]: row["length"] for row in listing.select("path", "length").collect()}
+
+
+def is_local(spark: SparkSession, path: str) -> bool:
+    """Check whether Spark takes a path for one of this machine; a server of Spark Connect has files of its own."""
+    if not hasattr(spark, "_jsc"):
+        return False
+    context: Any = spark.sparkContext
+    default = str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
+    return path.startswith("file:") or (path.startswith("/") and default.startswith("file:"))
 
 
 def delta_version(spark: SparkSession, target: Target) -> int | None:

@@ -55,7 +55,7 @@ from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, silent
-from dptext_spark.spark.job.planned_run import RunPlan, detail_of_input, holds_files, is_here
+from dptext_spark.spark.job.planned_run import RunPlan, detail_of_input
 from dptext_spark.spark.job.runs import retry_on_conflict
 from dptext_spark.spark.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.session import spark_session, step
@@ -68,6 +68,8 @@ from dptext_spark.spark.tables import (
     escaped,
     escaped_if_there,
     history,
+    holds_files,
+    is_local,
     listed,
     opened,
     opened_if_there,
@@ -293,7 +295,7 @@ def ledger_of(spark: SparkSession, source: Input, settings: Ledger) -> str:
     """Return the ledger that counts the releases of an input, as runs, streams, functions of SQL and reports find it."""
 
     def is_there(folder: str) -> bool:
-        if is_here(spark, folder):
+        if is_local(spark, folder):
             return is_delta_here(folder)
         return opened_if_there(spark, folder) is not None
 
@@ -316,7 +318,7 @@ def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry:
         DataError: as :func:`entries_of`.
     """
     try:
-        if not is_table_name(path) and is_here(spark, path):
+        if not is_table_name(path) and is_local(spark, path):
             folder = normal_path(path)
             while not os.path.lexists(folder):
                 folder = os.path.dirname(folder)

@@ -27,9 +27,9 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import SEAL, Commit, other_engine, our_commits
 from dptext_spark.runtime.validation import Json, Record
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.planned_run import RunPlan, detail_of_input, holds_files, place_of
+from dptext_spark.spark.job.planned_run import RunPlan, detail_of_input, place_of
 from dptext_spark.spark.schemas import BINDING, frame_of
-from dptext_spark.spark.tables import Target, escaped, own_table, undone_by
+from dptext_spark.spark.tables import Target, escaped, holds_files, own_table, undone_by
 from dptext_spark.text.names.search import ListSources
 
 # A run that finishes an unfinished one must agree with it in these.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
@@ -50,7 +50,7 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.nested_columns import Path, paths_of, quoted, schema_of
 from dptext_spark.spark.run_lists import NO_LISTS, RunLists, ShippedLists
 from dptext_spark.spark.ship import ship_for
-from dptext_spark.spark.tables import DeltaDetail, Target, history, is_no_table, listed, opened
+from dptext_spark.spark.tables import DeltaDetail, Target, history, holds_files, is_local, is_no_table, opened
 
 SAMPLE_ROWS = 1_000
 
@@ -379,7 +379,7 @@ def check_output(
             roots = {path.root for path in resolve_all(schema, config.columns)}
             check_schema(before, without(schema, fit.kept, fit.dropped), roots, fit.kept, config.output.mode)
     # Of other folders than this machine's nothing is known here.
-    check_writable({field: path for field, path in places_written(config).items() if is_here(spark, path)})
+    check_writable({field: path for field, path in places_written(config).items() if is_local(spark, path)})
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:
@@ -413,28 +413,6 @@ def _check_not_the_input(
         )
     if same:
         raise is_the_input(config, str(config.output.table or config.output.path))
-
-
-def is_here(spark: SparkSession, path: str) -> bool:
-    """Check whether Spark takes a path for one of this machine; a server of Spark Connect has files of its own."""
-    if not hasattr(spark, "_jsc"):
-        return False
-    context: Any = spark.sparkContext
-    default = str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
-    return path.startswith("file:") or (path.startswith("/") and default.startswith("file:"))
-
-
-def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
-    """Check whether a folder holds files, beside those with `besides` in their path."""
-    try:
-        files = listed(spark, folder).select("path")
-        if not besides:
-            return bool(files.inputFiles())  # the listed files, without a job
-        return bool(files.where(~files["path"].contains(besides)).limit(1).count())
-    except PySparkException as error:
-        if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
-            return False
-        raise
 
 
 def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
