@@ -33,16 +33,7 @@ from dptext_spark.config.file import is_settings
 from dptext_spark.config.load import load_config
 from dptext_spark.config.locations import absolute, normal_path, normal_table
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import (
-    FIELDS,
-    FOLDER,
-    NAME,
-    Input,
-    Ledger,
-    is_delta_here,
-    is_table_name,
-    ledger_place,
-)
+from dptext_spark.config.sections import FIELDS, FOLDER, NAME, Input, Ledger, is_table_name, ledger_place
 from dptext_spark.config.values import briefly
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -70,6 +61,7 @@ from dptext_spark.spark.tables import (
     history,
     holds_files,
     is_local,
+    is_missing,
     listed,
     opened,
     opened_if_there,
@@ -293,16 +285,10 @@ def entries_of(spark: SparkSession, path: str) -> Book:
 
 def ledger_of(spark: SparkSession, source: Input, settings: Ledger) -> str:
     """Return the ledger that counts the releases of an input, as runs, streams, functions of SQL and reports find it."""
-
-    def is_there(folder: str) -> bool:
-        if is_local(spark, folder):
-            return is_delta_here(folder)
-        return opened_if_there(spark, folder) is not None
-
     return ledger_place(
         source,
         settings,
-        is_there,
+        lambda folder: opened_if_there(spark, folder) is not None,
         lambda: f"{spark.catalog.currentCatalog()}.{spark.catalog.currentDatabase()}",
     )
 
@@ -437,7 +423,7 @@ def appended(
         DataError: as :func:`entries_of`.
         RunError: others kept changing the ledger; also what `decide` raises.
     """
-    if path.startswith("/") and not os.path.exists(normal_path(path)):
+    if is_missing(spark, path):
         decide(Book(-1, [], []))  # a refusal leaves nothing behind, not even a folder
 
     def once() -> tuple[Decided] | None:

@@ -124,8 +124,8 @@ def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, in
     table = own_table(spark, folder)
     if table is None:
         return {}
-    rows = table.where(F.col("run_id").startswith(f"{stream}.")).select("run_id", "output_version").collect()
-    return {row["run_id"]: row["output_version"] for row in rows}
+    committed = table.where(F.col("run_id").startswith(f"{stream}."))
+    return dict(map(tuple, committed.select("run_id", "output_version").collect()))
 
 
 def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[RunRecord]:
@@ -143,8 +143,8 @@ def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     table = own_table(spark, folder)
     if table is None:
         return False
-    begun = table.where(F.col("status").isin("started", "failed"))
-    return bool(begun.where(F.col("output") == output).limit(1).count())
+    begun = table.where(F.col("status").isin("started", "failed") & (F.col("output") == output))
+    return bool(begun.limit(1).count())
 
 
 def put(
