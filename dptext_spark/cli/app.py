@@ -94,7 +94,7 @@ def _say(line: str) -> None:
 
 
 # Options that left, by command and by their names, and what to do instead.
-_NO_NOISE = "counts are restricted; use --internal, or a requirement (`require`)"
+_RESTRICTED = "a report shows restricted figures, and with --public leaves them out; `require` judges them"
 _ALONE = "the settings stand alone: `dptext {command} FILE`"
 _STEP = "the single steps take it: `dptext run FILE`, `dptext audit FILE {option} ...`, `dptext report FILE`"
 _AS_START = "settings say it: `dptext start TABLE` writes some, `dptext preview --config FILE --input TABLE` takes them"
@@ -120,7 +120,7 @@ _LEFT = {
     "release --config": _ALONE,
     "report --audit": "the folder stands alone: `dptext report FOLDER`",
     "report --config": "the settings stand alone: `dptext report FILE`, with --run ID for an earlier run",
-    "report --most-names --most-words --publish": _NO_NOISE,
+    "report --internal --most-names --most-words --publish": _RESTRICTED,
     "run --config": _ALONE,
     "run --price": "`dptext run FILE --full` shows the core-hours of 5 TB; multiply them by your price",
 }

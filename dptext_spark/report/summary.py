@@ -106,11 +106,11 @@ def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
         return [(side, f"PRIVATE TEXT, {pair.column}: {getattr(pair, side)}") for side in ("before", "after")]
     band = facts.expected_change
     if band is None or isinstance(band, str):
-        why = band and f"no law predicts it: {band} (the figure of this table: --internal)"
+        why = band and f"no law predicts it: {band} (the metrics hold the figure of this table)"
         return [("changed", why or "")]
     low, high = percent_down(min(band)), percent_up(max(band))
     expected = f"{low} to {high} of the drawn words are expected, by the law and public word frequencies"
-    return [("changed", f"{expected}; this says nothing about the table (its figure: --internal)")]
+    return [("changed", f"{expected}; this says nothing about the table (the metrics hold its figure)")]
 
 
 def words_of(file: str, overrides: Sequence[str]) -> str:
@@ -217,7 +217,7 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         if least:
             yield "  least", least
     elif epsilon is not None:
-        yield "ε a record", f"{epsilon.basis}{'' if internal else ' (figures: --internal)'}"
+        yield "ε a record", f"{epsilon.basis}{'' if internal else ' (figures: in the metrics)'}"
     if facts.record is not None and not facts.record.why and not facts.is_refuted:
         yield "  by words", f"{facts.record.stated} {WEAK}"
     counted = facts.ledger
