@@ -59,7 +59,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
 }
 COMMANDS = (
     "", "audit", "calibrate", "certify", "compare", "demo", "doctor", "jobs", "ledger", "lexicon", "lexicon import",
-    "lexicon info", "mechanisms", "preview", "report", "run", "start",
+    "lexicon info", "mechanisms", "preview", "release", "report", "run", "start",
 )  # fmt: skip
 CUSTEXT = MECHANISMS["custext"](**PARAMETERS["custext"])
 
@@ -89,7 +89,7 @@ def packaged() -> list[Privatizer]:
 
 
 def without_identifiers() -> list[Privatizer]:
-    """A model as those were that knew of no identifiers."""
+    """A model that looks for no identifiers."""
     policy = Policy(identifiers="none", numbers="mask", oov="draw", stop_words="draw")
     return [replace(one, policy=policy, table=None, fingerprint="") for one in of_mechanism("custext")]
 
@@ -147,7 +147,7 @@ def came_out(privatizer: Privatizer) -> tuple[str, dict[str, int]]:
         )
         digest.update(json.dumps(out.to_pylist()).encode())
         totals = {key: totals.get(key, 0) + int(value) for key, value in counters.totals().items()}
-    # Lists of names came later; without any nothing is counted for them. Words that stayed came later still.
+    # Without lists of names nothing is counted for them; words that stayed are judged elsewhere.
     counted = {key: value for key, value in totals.items() if key not in OF_NAMES or value}
     return digest.hexdigest(), {key: value for key, value in counted.items() if key not in OF_STAYED}
 

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from dptext_spark.cli.app import app
 from dptext_spark.mechanisms import MECHANISMS
 from tests.frozen import behaviour
 
@@ -39,4 +41,7 @@ def test_a_lexicon_from_text_is_read_as_it_was(shared_data: Path) -> None:
 
 
 def test_the_help_of_each_command_is_as_it_was() -> None:
+    commands = get_command(app).commands
+    of_lexicon = {f"lexicon {name}" for name, each in commands["lexicon"].commands.items() if not each.hidden}
+    assert {*behaviour.COMMANDS} == {"", *commands, *of_lexicon}
     assert behaviour.help_of_all() == behaviour.HELP.read_text(encoding="utf-8")
