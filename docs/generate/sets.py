@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from docs.generate.references import table
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -15,9 +17,14 @@ EPSILON = 2.0
 
 
 @cache
+def _at() -> Callable[[float], Any]:
+    return CusText(epsilon=EPSILON, k=30, mapping="clustered").over_epsilons(Lexicon.default())
+
+
+@cache
 def summary(epsilon: float = EPSILON) -> TableSummary:
     """Return the figures of CusText on the packaged lexicon, with the output sets of the style `balanced`."""
-    figures = CusText(epsilon=epsilon, k=30, mapping="clustered").compile(Lexicon.default()).summary
+    figures = _at()(epsilon).summary
     assert isinstance(figures, TableSummary)
     return figures
 
