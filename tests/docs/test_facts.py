@@ -64,6 +64,7 @@ def test_pages_and_styles_state_linkage(page: str, facts: tuple[str, ...]) -> No
         assert fact in plain
 
 
+@pytest.mark.long
 def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> None:
     law = summary()
     shared = f"at least {law.class_size_of_words.min - 1:.0f} others"

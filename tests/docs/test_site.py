@@ -22,6 +22,7 @@ from dptext_spark.mechanisms.parameters import parameters_of
 from tests.docs.pages import CHECKOUT, DOCS, README, anchors, links, text
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed: the tables' columns are its types")
+pytestmark = pytest.mark.long  # `make docs` builds it, too
 
 
 @cache

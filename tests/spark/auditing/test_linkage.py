@@ -91,6 +91,7 @@ class Fixed(RunKey):
         return KEY
 
 
+@pytest.mark.long
 def test_workers_count_what_the_driver_counts(session, written: Written, monkeypatch, shipped) -> None:
     monkeypatch.setattr(auditing, "RunKey", Fixed)
     monkeypatch.setattr(audited_tables, "WORDS_AT_ONCE", 100)

@@ -81,6 +81,7 @@ def cases() -> Iterator[tuple[str, Any, Callable[[Any], bool]]]:
         yield kind, {"ne": low, "null": False}, lambda cell, bounds=bounds: rank(cell) != bounds[0]
 
 
+@pytest.mark.long
 def test_every_type_operator_and_value_in_one_job(spark) -> None:
     """In a session that is not at UTC; NULL meets only `{null: true}`."""
     table = list(cases())
@@ -149,6 +150,7 @@ def test_a_condition_selects_rows(spark) -> None:
         selected(df, {"id": "x"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["delta", "parquet"])
 def test_partitions_are_pruned(spark, tmp_path: Folder, form: str) -> None:
     first = F.lit("2026-01-01").cast("date")
