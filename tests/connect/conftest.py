@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.conftest import NO_CODE
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240
 
@@ -67,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = local_settings("local[2]") | {
+    settings = local_settings("local[2]") | NO_CODE | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.memory": "1g",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+# Compiling code for tables of a few rows takes Java longer than evaluating their expressions one by one.
+NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -42,6 +45,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "spark.sql.shuffle.partitions": 2,
                 # The package is importable in workers even where it is not installed.
                 "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+                **NO_CODE,
             },
         )
     finally:
@@ -62,9 +66,9 @@ def spark(session: SparkSession) -> Iterator[SparkSession]:
     before = session.conf.getAll
     yield session
     session.catalog.clearCache()
-    for table in session.catalog.listTables():
-        kind = "VIEW" if table.isTemporary or table.tableType == "VIEW" else "TABLE"
-        session.sql(f"DROP {kind} IF EXISTS `{table.name}`")
+    for kind in ("VIEW", "TABLE"):
+        for row in session.sql(f"SHOW {kind}S").collect():
+            session.sql(f"DROP {kind} IF EXISTS `{row[1]}`")
     after = session.conf.getAll
     for name in after.keys() - before.keys():
         session.conf.unset(name)
