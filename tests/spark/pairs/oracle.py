@@ -39,6 +39,10 @@ CORPUS = [
     "war and school",
 ]
 NAMES = [part.split()[0] for part in SCHEMA.split(", ")]
+OF_RUN = (
+    "run_id", "status", "rows", "key_kind", "identity", "second_release", "guarantee", "cumulative", "disclosure"
+)  # fmt: skip
+OF_LEDGER = ("column", "status", "release", "epsilon", "entry")
 # What a statement must say where a feature is in use, and must not say where it is not: (heading, words).
 FLAGS = {
     "dataset": ("Warnings", "substitution cipher"),
@@ -108,7 +112,6 @@ def judge(spark: SparkSession, entry: Row, folder: Path, own: Path) -> None:
         counts += reference.counts
         assert counted == {name: counts[name] for name in counted}
     out = output(spark, config)
-    assert out.count() == len(rows)
     schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in out.schema)
     wanted = spark.createDataFrame([tuple(row[name] for name in out.columns) for row in expected], schema)
     same(out, wanted)
@@ -128,7 +131,8 @@ def output(spark: SparkSession, config: RunConfig) -> DataFrame:
 
 def same(one: DataFrame, other: DataFrame) -> None:
     """Compare two frames row by row."""
-    assert_df_equality(one.orderBy("id"), other.orderBy("id"), ignore_nullable=True)
+    ordered = (frame.coalesce(1).sortWithinPartitions("id") for frame in (one, other))
+    assert_df_equality(*ordered, ignore_nullable=True)
 
 
 def repeated(
@@ -156,14 +160,14 @@ def repeated(
 
 def check_account(spark: SparkSession, entry: Row, config: RunConfig, rows: int, *, releases: int) -> None:
     """Compare the row of `runs`, the ledger and the statement with what follows from the settings."""
-    table = spark.read.format("delta").load(f"{config.shareable}/runs")
+    table = spark.read.format("delta").load(f"{config.shareable}/runs").select(*OF_RUN)
     (row,) = (one.asDict() for one in table.collect() if one["run_id"] == config.run.id)
     found = (row["status"], row["rows"], row["key_kind"], row["identity"])
     assert found == ("succeeded", rows, "file", "row_key")
     assert row["second_release"] is False
     guarantee = json.loads(row["guarantee"])
     assert guarantee["epsilon"] == entry.epsilon
-    ledger = spark.read.format("delta").load(str(config.ledger.path)).collect()
+    ledger = spark.read.format("delta").load(str(config.ledger.path)).select(*OF_LEDGER).collect()
     # What is spent: ε of each release that was not declared void; equal draws are one release, and so are a stream's new rows.
     for column in entry.columns:
         counted = [one for one in ledger if one["column"] == column and one["status"] != "void"]
