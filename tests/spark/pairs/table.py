@@ -91,15 +91,17 @@ ROWS: dict[str, Row] = {
     "fluent and important": row("token fluent importance columns nested", importance=IDF, quick=True),
     "fluent with lists": row("token fluent lists columns executors", quick=True),
     # Run by `make test-all`.
-    "token by noise in a stream": row("token stream columns", mechanism=mechanism("truncated_laplace", 20.0)),
+    "token by noise": row("token columns", mechanism=mechanism("truncated_laplace", 20.0)),
     "stream of records under a budget": row("record budget stream columns executors"),
-    "important words of a stream": row("record importance stream nested lists remap", importance=IDF),
-    "fluent, important, read by executors": row("token fluent importance executors stream"),
-    "dataset with names": row("dataset names lists stream columns", mechanism=mechanism("diffractor")),
+    "important words of a stream": row(
+        "record importance stream nested lists", importance=IDF, mechanism=mechanism("truncated_laplace", 20.0)
+    ),
+    "fluent, important, read by executors": row("token fluent importance executors"),
+    "dataset with names": row("dataset names lists columns", mechanism=mechanism("diffractor")),
     "dataset stream remapped": row(
         "dataset remap stream executors names", mechanism=mechanism("santext", remap="bayes")
     ),
-    "dataset of nested texts in a stream": row("dataset nested stream lists executors", mechanism=mechanism("tem")),
+    "dataset of nested texts": row("dataset nested lists executors", mechanism=mechanism("tem")),
     "dataset by noise": row("dataset columns lists", fresh=True, mechanism=mechanism("vickrey", 20.0)),
     "dataset of names by noise": row("dataset columns names", mechanism=mechanism("truncated_gumbel", 5000.0)),
     "record by noise": row("record columns nested", mechanism=mechanism("laplace", 20.0)),
@@ -107,11 +109,11 @@ ROWS: dict[str, Row] = {
     "record, important, remapped": row(
         "record importance remap columns executors names", mechanism=mechanism("diffractor", remap="bayes")
     ),
-    "record of nested names": row("record names nested stream executors budget"),
+    "record of nested names": row("record names nested executors budget"),
     "record budget with names": row("record budget names columns lists remap"),
     "token by projected noise": row("token nested lists executors", mechanism=mechanism("projection", 20.0, m=8)),
     "token budget in a stream": row("token budget stream names executors remap"),
-    "token remap in a stream": row("token remap stream columns names lists executors"),
+    "token remap": row("token remap columns names lists executors"),
     "important by a column": row(
         "record importance columns lists executors",
         importance={"provider": "column", "percent": 40, "direction": "medium", "weights": ["weights_body", "weights_note"]},
