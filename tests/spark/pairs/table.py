@@ -126,7 +126,7 @@ ROWS: dict[str, Row] = {
     "connect: tokens": row("connect token lists names columns fluent"),
     "connect: records": row("connect record importance nested executors remap"),
     "connect: dataset": row("connect dataset names executors columns remap"),
-    "connect: budget": row("connect token budget lists nested"),
+    "connect: budget": row("connect token budget lists nested", quick=True),
     "connect: fluent and important": row("connect token fluent importance executors"),
 }  # fmt: skip
 

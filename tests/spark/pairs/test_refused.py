@@ -95,5 +95,4 @@ def test_how_many_run_in_each_target() -> None:
     quick = [entry for entry in ROWS.values() if entry.quick]
     assert 25 <= len(ROWS) <= 32
     assert len(quick) >= 8
-    assert set().union(*(entry.features for entry in quick)) == set(FEATURES) - {BY_SESSION}
-    assert not [entry for entry in quick if BY_SESSION in entry.features]
+    assert set().union(*(entry.features for entry in quick)) == set(FEATURES)
