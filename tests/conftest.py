@@ -25,14 +25,8 @@ os.environ.setdefault(
 
 # Fixed examples and no database: a test passes or fails the same way everywhere, and leaves nothing behind.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"hypothesis-{os.getuid()}")
-settings.register_profile(
-    "fixed",
-    derandomize=True,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+slow = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, database=None, print_blob=True, **slow)
 # For a longer search by hand: DPTEXT_HYPOTHESIS=search.
 fixed = settings.get_profile("fixed")
 settings.register_profile("search", parent=fixed, derandomize=False, max_examples=2000)

@@ -80,9 +80,8 @@ def test_the_plain_loop_does_the_work_of_the_engine(privatizer: Privatizer) -> N
     laws = laws_of(privatizer)
     kept = privatizer.policy.kept_words()
     assert all(candidates[1][-1] == pytest.approx(1.0) for candidates in laws.values())
-    outputs, counters = privatizer.privatize(
-        batch, column="text", row_ids=row_ids(50), key=RunKey.insecure(0)
-    )
+    given = {"column": "text", "row_ids": row_ids(50), "key": RunKey.insecure(0)}
+    outputs, counters = privatizer.privatize(batch, **given)
     looped = plain_loop(batch.to_pylist(), laws, kept)
     numbers = 0
     for source, ours, theirs in zip(batch.to_pylist(), outputs.to_pylist(), looped, strict=True):
@@ -120,43 +119,22 @@ def test_a_run_prints_and_records(
     assert re.search(r"goals: \d+ of \d+ met", printed)
 
 
-CONLL = """\
-We\tO
-met\tO
-Ada\tB-person
-Lovelace\tI-person
-in\tO
-Oslo\tB-location
-.\tO
-\t
-Robert\tO
-saw\tO
-Zorblax\tB-product
-"""
-
-
-def test_texts_are_read_with_their_names() -> None:
-    first, second = labelled_names.labelled(CONLL)
-    assert first.names == [("persons", [2, 3]), ("places", [5])]
-    assert first.others == [0, 1, 4]
-    assert second.names == [("others", [2])]
+CONLL = (
+    "We\tO\nmet\tO\nAda\tB-person\nLovelace\tI-person\nin\tO\nOslo\tB-location\n.\tO\n\t\n"
+    "Robert\tO\nsaw\tO\nZorblax\tB-product\n"
+)
 
 
 def test_shares_are_those_counted_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sample.conll").write_text(CONLL, encoding="utf-8")
     monkeypatch.setenv("DPTEXT_LABELLED", str(tmp_path / "sample.conll"))
     found, stay = labelled_names.measure(TOY, lambda step: None).grids
-    assert dict((row[0], row[1:]) for row in found.rows) == {
-        "persons": (1, 1.0, 1.0),
-        "places": (1, 1.0, 1.0),
-        "others": (1, 0.0, 0.0),
-        "words without a label that are taken": (5, 0.2, None),  # Robert
-    }
-    for style, search, *shares in stay.rows:
+    shares = {"persons": (1, 1.0, 1.0), "places": (1, 1.0, 1.0), "others": (1, 0.0, 0.0)}
+    shares["words without a label that are taken"] = (5, 0.2, None)  # Robert
+    assert {row[0]: row[1:] for row in found.rows} == shares
+    for style, search, *stays in stay.rows:
         assert style in ("balanced", "strict")
-        assert (
-            shares == [0.0] * 4 if search == "on" else all(0 <= float(share or 0) < 0.5 for share in shares)
-        )
+        assert stays == [0.0] * 4 if search == "on" else all(0 <= float(share or 0) < 0.5 for share in stays)
 
 
 def test_the_referee_reads_a_release_as_an_adversary_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,9 +61,7 @@ def test_the_search_ends_where_the_attack_has_the_success(first: float) -> None:
     assert {utility_gain.BOUNDS[0], utility_gain.BOUNDS[1]} <= set(tried)
 
 
-def test_every_label_is_told_by_what_learnt_from_others_by_each_reader(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_labels_are_told_by_what_learnt_from_others_by_each_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(utility_gain, "embedded", of_letters)
     release = np.array(TOLD.texts, object)
     found = TOLD.accuracies([release, release[::-1]])
@@ -111,11 +109,8 @@ def test_the_section_on_a_little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     section = utility_gain.measure(TOY, lambda _: None)
     assert section.skipped[-1] == "accuracy on sentence embeddings: none"
     assert section.facts["reader"] is None
-    assert [grid.title for grid in section.grids] == [
-        "toy, sentences: at equal success",
-        "toy, longer texts: at equal success",
-        "Style `balanced`",
-    ]
+    titles = [f"toy, {texts}: at equal success" for texts in ("sentences", "longer texts")]
+    assert [grid.title for grid in section.grids] == [*titles, "Style `balanced`"]
     rows = {row[0]: row[2:] for row in section.grids[0].rows}
     assert set(rows) >= {"ε", "K", "attack", KEPT, ACCURACY}
     unchanged, plain, remap, gain, clustered, _, fluent, _ = rows["attack"]
@@ -139,17 +134,9 @@ def test_lexicons_are_compared_on_the_other_half_than_that_on_which_k_was_chosen
     steps: list[str] = []
     section = utility_gain.measure(replace(TOY, against=str(tmp_path / "other")), steps.append)
     assert len(section.facts["lexicons"]) == 2
-    assert [grid.headings[2:] for grid in section.grids] == [
-        (
-            utility_gain.UNCHANGED,
-            "other",
-            *(f"packaged{head}" for head in ("", ", gain", ", clustered", ", clustered, gain")),
-        )
-    ] * 2
-    assert [step.split(": ")[1].split(",")[0] for step in steps] == [
-        *["choosing K"] * 9,
-        *["sentences"] * 6,
-        *["longer texts"] * 6,
-    ]
+    packaged = [f"packaged{head}" for head in ("", ", gain", ", clustered", ", clustered, gain")]
+    assert [grid.headings[2:] for grid in section.grids] == [(utility_gain.UNCHANGED, "other", *packaged)] * 2
+    taken = [step.split(": ")[1].split(",")[0] for step in steps]
+    assert taken == ["choosing K"] * 9 + ["sentences"] * 6 + ["longer texts"] * 6
     kept_rows = [row for row in section.grids[0].rows if row[0] == KEPT]
     assert [row[1] for row in kept_rows] == [0.5, 0.55]

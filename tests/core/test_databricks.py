@@ -108,17 +108,14 @@ def test_its_settings_are_valid_and_name_a_secret() -> None:
     assert config.key.kind == "secret"
     assert config.output.table
     assert config.shareable
-    assert (
-        f"put-secret {config.key.secret.scope} {config.key.secret.name} "
-        in (BUNDLE / "databricks.yml").read_text()
-    )
+    put = f"put-secret {config.key.secret.scope} {config.key.secret.name} "
+    assert put in (BUNDLE / "databricks.yml").read_text()
 
 
 def test_its_notebook_is_one(tasks: dict[str, dict[str, Any]]) -> None:
     nbformat = pytest.importorskip("nbformat", reason="the extra [dev] is not installed")
-    notebook = nbformat.read(
-        BUNDLE / "resources" / tasks["look"]["notebook_task"]["notebook_path"], as_version=4
-    )
+    path = tasks["look"]["notebook_task"]["notebook_path"]
+    notebook = nbformat.read(BUNDLE / "resources" / path, as_version=4)
     nbformat.validate(notebook)
     code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for source in code:

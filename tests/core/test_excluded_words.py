@@ -6,6 +6,7 @@ from __future__ import annotations
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,13 +55,12 @@ def commonest(count: int) -> Lexicon:
     return beginning(packaged, count).with_prior(packaged.prior.of_words(np.arange(count)))
 
 
+PUBLISHED = [kind(**PARAMETERS[name]) for name, kind in MECHANISMS.items()]
+
+
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        *(kind(**PARAMETERS[name]) for name, kind in MECHANISMS.items()),
-        CusText(epsilon=1.0, remap="bayes"),
-        CusText(epsilon=1.0, fluent=True),
-    ],
+    [*PUBLISHED, CusText(epsilon=1.0, remap="bayes"), CusText(epsilon=1.0, fluent=True)],
     ids=repr,
 )
 def test_no_output_is_another_than_a_word_of_the_lexicon(mechanism: Mechanism) -> None:
@@ -108,12 +108,7 @@ def test_no_fake_spells_a_word() -> None:
     ],
 )
 def test_the_tool_reads_the_public_list_by_name_version_and_licence(
-    version: str | None,
-    licence: str,
-    listed: bool,
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    version: str | None, licence: str, listed: bool, said: str, tmp_path: Path, capsys: Any
 ) -> None:
     """The package as pip would lay it, with three invented entries."""
     if version is not None:
@@ -151,9 +146,7 @@ def test_a_list_of_ones_own_is_read_as_the_lexicon_looks_words_up(tmp_path: Path
 
 def test_the_setting_takes_words_out_of_any_lexicon_and_changes_the_fingerprint(tmp_path: Path) -> None:
     vectors, unfit = tmp_path / "vectors.txt", tmp_path / "unfit.txt"
-    vectors.write_text(
-        "".join(f"{word} {n}.5 1\n" for n, word in enumerate(["cat", "dog", "cow", "hen", "ant"]))
-    )
+    vectors.write_text("cat 0.5 1\ndog 1.5 1\ncow 2.5 1\nhen 3.5 1\nant 4.5 1\n")
     unfit.write_text("\ufeff# ours\nDOG\n\nzebra\n", encoding="utf-8")
     settings = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "custext", "k": 2}}
     cut = {**settings, "lexicon": {"source": str(vectors), "exclude": str(unfit)}}
@@ -162,12 +155,11 @@ def test_the_setting_takes_words_out_of_any_lexicon_and_changes_the_fingerprint(
     assert whole.fingerprint != left.fingerprint
     models = [prepare(ModelConfig.model_validate(one))[0] for one in (settings, cut, cut, settings)]
     assert [len(model.vocabulary) for model in models] == [5, 4, 4, 5]
-    assert len({model.fingerprint for model in models}) == 2
+    fingerprints = {model.fingerprint for model in models}
+    assert len(fingerprints) == 2
     unfit.write_text("hen\n", encoding="utf-8")
     assert len(prepare(ModelConfig.model_validate(cut))[0].vocabulary) == 4
-    assert prepare(ModelConfig.model_validate(cut))[0].fingerprint not in {
-        model.fingerprint for model in models
-    }
+    assert prepare(ModelConfig.model_validate(cut))[0].fingerprint not in fingerprints
     unfit.write_text("cat\ndog\ncow\nhen\n", encoding="utf-8")
     with pytest.raises(DataError, match="1 usable word"):
         load_lexicon(ModelConfig.model_validate(cut))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -24,43 +23,11 @@ from dptext_spark.model.privatizer import SHOWN, Privatizer
 from dptext_spark.runtime.display import MOST
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable, WordList
+from tests.core.runtime.test_display import Elements
 
 # Cut at spaces, so that a word may be markup.
 POLICY = dp.Policy(oov="keep", tokenizer="whitespace", identifiers="none")
 WORDS = ["<script>", "a&b", "parcel", "letter", "sister", "brother", "send", "give"]
-
-
-class Cells(HTMLParser):
-    """The rows of a table by their heads, its tags, and what stands in <mark>."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.open: list[str] = []
-        self.rows: dict[str, str] = {}
-        self.marked: list[str] = []
-        self.head = ""
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.tags.append(tag)
-        self.open.append(tag)
-        if tag == "th":
-            self.head = ""
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "th" in self.open:
-            self.head += data
-            self.rows[self.head] = ""
-        elif "td" in self.open:
-            self.rows[self.head] += data
-            if "mark" in self.open:
-                self.marked.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +41,10 @@ def model(lexicon: dp.Lexicon) -> Privatizer:
     return dp.compile(dp.CusText(epsilon=1.0, k=8), lexicon, POLICY)
 
 
-def shown(value: Any) -> Cells:
-    cells = Cells(value._repr_html_())
-    assert set(cells.tags) <= {"div", "strong", "table", "tbody", "tr", "th", "td", "p", "mark"}
+def shown(value: Any) -> Elements:
+    cells = Elements(value._repr_html_())
+    allowed = {"div", "strong", "table", "tbody", "tr", "th", "td", "p", "mark"}
+    assert {tag for tag, _ in cells.found} <= allowed
     return cells
 
 
@@ -150,21 +118,12 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure() -> None:
     assert repr(audited) == "TableAudit('id', 1 figures, not shown)"
     assert repr(dps.RunResult(Outcome())) == "RunResult('run-1', succeeded)"  # type: ignore[arg-type]
     options = {"options": {"nullValue": "secret"}, "format": "csv"}
-    settings = {
-        "input": {"path": "/secret", "where": {"secret": "secret"}} | options,
-        "columns": ["secret"],
-        "row_key": "secret_id",
-        "output": {"path": "/out", "other_columns": ["id"]},
-    }
-    facts = RunFacts(
-        config=parse_config(settings),
-        guarantee=dp.Guarantee("epsilon_dp", 1.0, sentence="A <bound> holds."),
-        status="succeeded",
-        run_id="<script>",
-        rows=7,
-        other_columns=("id",),
-        figures={"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456, "unknown_rows": 7.0},
-    )
+    settings = {"input": {"path": "/secret", "where": {"secret": "secret"}} | options, "row_key": "secret_id"}
+    settings |= {"columns": ["secret"], "output": {"path": "/out", "other_columns": ["id"]}}
+    bound = dp.Guarantee("epsilon_dp", 1.0, sentence="A <bound> holds.")
+    counted = {"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456, "unknown_rows": 7.0}
+    of_run: dict[str, Any] = {"status": "succeeded", "run_id": "<script>", "rows": 7, "figures": counted}
+    facts = RunFacts(config=parse_config(settings), guarantee=bound, other_columns=("id",), **of_run)
     assert shown(dps.RunResult(facts)).rows["rows"] == "7"
     html = dps.RunResult(facts)._repr_html_()
     assert html.startswith("<div><strong>run &lt;script&gt;: succeeded</strong>")
@@ -178,18 +137,12 @@ def test_no_repr_is_long_or_private(lexicon: dp.Lexicon, model: Privatizer) -> N
     texts = pa.array(["secret one", "secret two"])
     _, counters = model.privatize(texts, column="a", row_ids=pa.array([1, 2]), key=dp.RunKey.generate())
     levels = (dp.Level(20, mechanism=dp.SanText(sensitive=names)), dp.Level(None, epsilon=6.0))
-    values = [
-        lexicon,
-        model,
-        counters,
-        model.policy,
-        model.guarantee(),
-        dp.certify(model),
+    values = [lexicon, model, counters, model.policy, model.guarantee(), dp.certify(model), *levels]
+    values += [
         dp.preview(model, "secret " * 300),
         dp.Policy(stop_word_list=names, identifiers="none", names={"lists": True, "model": "folder"}),
         dp.SanText(sensitive=names),
         dp.Importance(levels=levels),
-        *levels,
         dp.Budget(50.0),
         dp.RunKey.generate(),
         audit.Records(texts, ("secret", "secret")),

@@ -53,9 +53,8 @@ def test_a_lock_file_holds_the_constraints_names_versions_and_hashes_only(lock: 
     followed = [after.startswith("    --hash") for line, after in pairwise(lines) if line.endswith("\\")]
     assert followed
     assert all(followed)
-    constraints = {
-        line.split(";")[0].strip() for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
-    }
+    written = (CHECKOUT / "constraints.txt").read_text().splitlines()
+    constraints = {line.split(";")[0].strip() for line in written}
     found = {f"{one.name}{one.specifier}" for one in pinned(lock)}
     own = OLDEST if lock == "oldest" else set()
     assert found - constraints - own == set()
@@ -72,28 +71,20 @@ def test_a_lock_file_has_one_version_of_each_declared_package_on_every_python(
     project = declared()["project"]
     asked = [Requirement(one) for one in project["dependencies"]]
     asked += [Requirement(one) for extra in extras for one in project["optional-dependencies"][extra]]
-    here = {
-        "python_version": python.rpartition(".")[0],
-        "python_full_version": python,
-        "sys_platform": "linux",
-    }
+    version = python.rpartition(".")[0]
+    here = {"python_version": version, "python_full_version": python, "sys_platform": "linux"}
     for requirement in asked:
         name = canonicalize_name(requirement.name)
-        found = [
-            one
-            for one in pinned(lock)
-            if one.name == name and (one.marker is None or one.marker.evaluate(here))
-        ]
+        named = [one for one in pinned(lock) if one.name == name]
+        found = [one for one in named if one.marker is None or one.marker.evaluate(here)]
         assert len(found) == 1, name
         (version,) = (one.version for one in found[0].specifier)
         assert requirement.specifier.contains(version, prereleases=True), name
 
 
 def test_the_oldest_that_is_tested_is_the_floor_of_the_extra() -> None:
-    spark = {
-        Requirement(one).name: Requirement(one).specifier
-        for one in declared()["project"]["optional-dependencies"]["spark"]
-    }
+    asked = map(Requirement, declared()["project"]["optional-dependencies"]["spark"])
+    spark = {one.name: one.specifier for one in asked}
     assert {f"{one.name}{one.specifier}" for one in pinned("oldest")} == OLDEST
     for one in pinned("oldest"):
         (version,) = (part.version for part in one.specifier)
@@ -104,20 +95,14 @@ def test_the_bill_of_materials_lists_what_a_run_is_installed_from() -> None:
     bill = json.loads((FOLDER / "sbom.cdx.json").read_text())
     project = declared()["project"]
     root = bill["metadata"]["component"]
-    assert (bill["bomFormat"], root["name"], root["version"]) == (
-        "CycloneDX",
-        project["name"],
-        project["version"],
-    )
+    assert bill["bomFormat"] == "CycloneDX"
+    assert (root["name"], root["version"]) == (project["name"], project["version"])
     packages = {one["purl"] for one in bill["components"] if one.get("purl", "").startswith("pkg:pypi/")}
     assert packages == {f"pkg:pypi/{one.name}@{str(one.specifier)[2:]}" for one in pinned("run")}
     depends = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
     direct = {ref.split("==")[0] for ref in depends[root["bom-ref"]]}
-    asked = [
-        *project["dependencies"],
-        *project["optional-dependencies"]["spark"],
-        *project["optional-dependencies"]["audit"],
-    ]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *extras["spark"], *extras["audit"]]
     assert direct == {canonicalize_name(Requirement(one).name) for one in asked} | {"lexicon"}
     (jar,) = (one for one in bill["components"] if one.get("purl", "").startswith("pkg:maven/"))
     (delta,) = (one for one in pinned("run") if one.name == "delta-spark")

@@ -21,16 +21,10 @@ def test_it_holds_what_the_package_reads(wheel: Path) -> None:
         held = set(archive.namelist())
         page = archive.read("dptext_spark/report/page.html")
     package = CHECKOUT / "dptext_spark"
-    wanted = [file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts] + [
-        *(file for file in (CHECKOUT / "conf").rglob("*") if file.is_file()),
-        *(CHECKOUT / "jobs").glob("*.py"),
-    ]
-    names = {
-        str(file.relative_to(CHECKOUT))
-        if package in file.parents
-        else f"dptext_spark/{file.relative_to(CHECKOUT)}"
-        for file in wanted
-    }
+    own = [file.relative_to(package) for file in package.rglob("*") if "__pycache__" not in file.parts]
+    beside = [*(CHECKOUT / "conf").rglob("*"), *(CHECKOUT / "jobs").glob("*.py")]
+    wanted = [*own, *(file.relative_to(CHECKOUT) for file in beside if file.is_file())]
+    names = {f"dptext_spark/{file}" for file in wanted if not (package / file).is_dir()}
     assert len(names) > 200
     assert names - held == set()
     assert page == (package / "report" / "page.html").read_bytes()

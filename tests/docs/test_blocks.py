@@ -90,7 +90,7 @@ def test_commands_in_sentences_exist(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_targets_scripts_extras_and_sections_exist() -> None:
     makefile, project = text("Makefile"), text("pyproject.toml")
-    for file in WRITTEN:
+    for file in (*WRITTEN, CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "SECURITY.md"):
         page = file.read_text(encoding="utf-8")
         for target in re.findall(r"(?:`|^)make ([a-z][a-z-]+)", page, flags=re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), (file.name, target)

@@ -155,9 +155,8 @@ def came_out(privatizer: Privatizer) -> tuple[str, dict[str, int]]:
 def described(privatizer: Privatizer) -> dict[str, Any]:
     """Everything that is kept of a model and of what comes out under it."""
     digest, totals = came_out(privatizer)
-    arrays = {
-        name: f"{array.dtype.str}{list(array.shape)}" for name, array in sorted(privatizer.arrays().items())
-    }
+    stored = sorted(privatizer.arrays().items())
+    arrays = {name: f"{array.dtype.str}{list(array.shape)}" for name, array in stored}
     guarantee = {name: value for name, value in asdict(privatizer.guarantee()).items() if name != "sentence"}
     return {
         "level": privatizer.consistency, "fingerprint": privatizer.fingerprint, "texts": digest, "counts": totals,

@@ -60,12 +60,8 @@ def _settings(name: str, folder: Path) -> dict[str, Any]:
 def write_inputs(folder: Path) -> None:
     """Write the small lexicon and a key into a folder."""
     lexicon = beginning(Lexicon.default(), WORDS)
-    lines = (
-        f"{word} {' '.join(map(str, vector))}"
-        for word, vector in zip(
-            lexicon.vocabulary.strings().to_pylist(), lexicon.vectors.round(4).tolist(), strict=True
-        )
-    )
+    words, vectors = lexicon.vocabulary.strings().to_pylist(), lexicon.vectors.round(4).tolist()
+    lines = (f"{word} {' '.join(map(str, one))}" for word, one in zip(words, vectors, strict=True))
     (folder / "vectors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "key").write_bytes(sha256(b"frozen").digest())
     (folder / "key").chmod(0o600)

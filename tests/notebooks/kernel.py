@@ -26,10 +26,8 @@ SHORT_LIVED = (
 )  # fmt: skip
 FRAME = "<iframe "
 OF_JAVA = "WARNING: Using incubator modules"
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+METADATA = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
 
 
 def files() -> list[Path]:
@@ -73,13 +71,8 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
         patch.setenv("JUPYTER_PATH", str(own))
         patch.setenv("JUPYTER_RUNTIME_DIR", str(own / "runtime"))
         patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-        client = NotebookClient(
-            notebook,
-            timeout=SECONDS,
-            kernel_name=KERNEL,
-            record_timing=False,
-            resources={"metadata": {"path": str(work)}},
-        )
+        told = {"timeout": SECONDS, "kernel_name": KERNEL, "record_timing": False}
+        client = NotebookClient(notebook, resources={"metadata": {"path": str(work)}}, **told)
         client.execute(env=environment)
     notebook.metadata = METADATA
     for cell in notebook.cells:

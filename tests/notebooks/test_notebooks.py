@@ -255,11 +255,9 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
     alone = {key: one["risks"]["one word alone"]["value"] for key, one in points.items()}
     assert abs(alone["diffractor", 1.0] - alone["tem", 14.0]) < 0.12
     assert abs(alone["diffractor", 0.2] - alone["custext", 1.0]) < 0.1
-    (levels,) = [
-        {best["level"]: best for best in one["levels"]}
-        for one in found["frontiers"]
-        if (one["risk"], one["utility"]) == ("word in context", "accuracy of a classifier")
-    ]
+    asked = ("word in context", "accuracy of a classifier")
+    (frontier,) = [one for one in found["frontiers"] if (one["risk"], one["utility"]) == asked]
+    levels = {best["level"]: best for best in frontier["levels"]}
     assert {levels[risk]["verdict"] for risk in (0.1, 0.3)} == {"tem (no other reaches it)"}
     assert levels[0.6]["verdict"].startswith("undecided")
 

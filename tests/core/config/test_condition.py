@@ -21,14 +21,8 @@ KINDS = {
     "name": "string collate UTF8_LCASE", "data": "binary", "a.b": "int",
 }  # fmt: skip
 META = Struct((Field("n", Plain("int")), Field("the.note", Plain("string"))))
-SCHEMA = Struct(
-    (
-        *(Field(name, Plain(kind)) for name, kind in KINDS.items()),
-        Field("meta", META),
-        Field("tags", ListOf(Plain("string"))),
-        Field("ID", Plain("int")),
-    )
-)
+OTHERS = (Field("meta", META), Field("tags", ListOf(Plain("string"))), Field("ID", Plain("int")))
+SCHEMA = Struct((*(Field(name, Plain(kind)) for name, kind in KINDS.items()), *OTHERS))
 
 
 def parsed(where: Any) -> dict[str, Any] | None:

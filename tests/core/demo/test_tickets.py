@@ -145,14 +145,12 @@ def test_the_words_around_tell_as_much_as_in_what_people_write(table: pa.Table, 
     assert 0.42 <= context_found(privatizer, bodies) <= 0.48  # .447
     own, theirs = (perplexity(privatizer, texts[::2], texts[1::2]) for texts in (bodies, reviews))
     assert own < theirs
-    tweets = [
-        " ".join(line.split("\t")[0] for line in one.splitlines() if line)
-        for one in (shared_data / "wnut17" / "train.conll").read_text(encoding="utf-8").split("\n\n")
-    ]
+    labelled = (shared_data / "wnut17" / "train.conll").read_text(encoding="utf-8").split("\n\n")
+    tweets = [" ".join(line.split("\t")[0] for line in one.splitlines() if line) for one in labelled]
     assert perplexity(privatizer, tweets, bodies) < perplexity(privatizer, tweets, reviews)
 
 
-CONF = Path(__file__).resolve().parents[3] / "conf"
+CONF = folder_of("conf")
 TEXT = "The Parcel  for Zqxvia came on 2024-05-17, and the parcel of 3 boxes is what we sent to a@example.com"
 
 

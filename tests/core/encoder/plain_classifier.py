@@ -22,9 +22,7 @@ POSSESSIVE = re.compile("['\u2019][sS]$")
 
 class PlainName(NamedTuple):
     kind: str
-    words: tuple[
-        tuple[int, int, str], ...
-    ]  # of each word where it begins, where it ends without 's, and its type
+    words: tuple[tuple[int, int, str], ...]  # of each where it begins, where it ends without 's, and its type
 
 
 class PlainClassifier:

@@ -20,20 +20,7 @@ from onnx import TensorProto, helper
 
 from dptext_spark.arrays import I64
 from dptext_spark.encoder import name_classifier as module
-from dptext_spark.encoder.name_classifier import (
-    JOINED,
-    SENTENCES,
-    SINGLE,
-    SMALL_LETTERS,
-    TYPE_OF,
-    Classifier,
-    OtherLabelsError,
-    labels_of,
-    read_classifier,
-    type_of,
-    words_of,
-)
-from dptext_spark.encoder.name_classifier import LABELS as TABLE
+from dptext_spark.encoder.name_classifier import Classifier, labels_of, read_classifier, type_of, words_of
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided
@@ -223,7 +210,7 @@ def doctored(model: Classifier, labels: list[str]) -> Classifier:
 
 def test_labels_of_known_sentences_are_part_of_it(tiny: Classifier) -> None:
     known = facts_of(tiny)["known"]
-    assert len(known) == len(SENTENCES) == 10
+    assert len(known) == len(module.SENTENCES) == 10
     assert known[0] == "given_name surname - - - - - city"
     assert doctored(tiny, known[::-1]).digest != tiny.digest
 
@@ -235,7 +222,7 @@ def test_a_process_that_labels_known_sentences_otherwise_refuses(tiny: Classifie
     other = doctored(tiny, ["-" if place < count else labels for place, labels in enumerate(known)])
     for _ in range(2):
         said = rf"^policy\.names\.model: {count} of 10 known sentences"
-        with pytest.raises(OtherLabelsError, match=said) as error:
+        with pytest.raises(module.OtherLabelsError, match=said) as error:
             other.find(pa.array(["Anna Secret"]))
         assert "Secret" not in str(error.value)
     assert error.value.code == f"CLASSIFIER_DIFFERS_{count}"
@@ -278,21 +265,17 @@ def refused(source: Path | str, said: str) -> None:
     ("config", "without", "said"),
     [
         ({}, "id2label", "0 labels for 1 ids"),
-        ({"id2label": {}}, "", "0 labels for 1 ids"),
         ({"id2label": {"0": "O", "2": "B-PER"}}, "", "1 labels for 2 ids"),
-        ({"id2label": {"0": "O", "1": 7}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "O", "1": "-PER"}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "LABEL_0", "1": "PER"}}, "", "2 ids: 0 are O"),
         ({"id2label": {"0": "O", "1": "B-MISC", "2": "EMAIL"}}, "", "1 are O, and 0 are persons"),
         ({"id2label": {"0": "O", "1": "PER"}}, "", r"\[0, 0, 9\]. Choose .* logits .* 2\]"),
         ({}, "vocab_size", "vocab_size"),
         ({"vocab_size": len(VOCABULARY) - 1}, "", "Choose the tokenizer"),
-        ({"vocab_size": len(VOCABULARY) + 1000}, "", "Choose the tokenizer"),
         ({"vocab_size": len(VOCABULARY) + 1}, "", r"\(vocab_size\)"),
         ({"max_position_embeddings": "24"}, "", "max_position_embeddings"),
         ({"max_position_embeddings": 25}, "", r"25 tokens \(max_position_embeddings\)"),
         ({"pad_token_id": 1}, "", r"\[PAD\] 0; .* pad_token_id 1"),
-        ({"pad_token_id": "0"}, "", r"\[PAD\] 0; .* pad_token_id '0'"),
     ],
 )
 def test_wrong_settings(tmp_path: Path, config: Mapping[str, object], without: str, said: str) -> None:
@@ -493,8 +476,8 @@ def test_the_type_of_a_label(label: str, expected: str) -> None:
 
 
 def test_no_label_stands_for_two_types() -> None:
-    assert len(TYPE_OF) == sum(len(labels.split()) for labels in TABLE.values())
-    assert all(label.isalnum() and label.islower() for label in TYPE_OF)
+    assert len(module.TYPE_OF) == sum(len(labels.split()) for labels in module.LABELS.values())
+    assert all(label.isalnum() and label.islower() for label in module.TYPE_OF)
 
 
 def test_places_within_a_name_are_one_label() -> None:
@@ -513,27 +496,17 @@ def cut(texts: list[str | bytes]) -> list[tuple[int, str, str, int]]:
     ]
 
 
-def test_words_and_how_they_follow_each_other() -> None:
-    rows = ["Anna  Maria-Luise O'Neil", "A. Keller, Anna. Keller\nKeller", b"ab\xffcd", "", "é\u200dé -x --x"]
-    expected = [
-        (0, "Anna", False), (0, "Maria-Luise", True), (0, "O'Neil", True), (1, "A", False), (1, "Keller", True),
-        (1, "Anna", False), (1, "Keller", False), (1, "Keller", False), (2, "cd", False), (4, "é\u200dé", False),
-        (4, "x", True), (4, "x", False),
-    ]  # fmt: skip
-    assert [(text, word, looks & JOINED != 0) for text, word, _, looks in cut([*rows])] == expected
-
-
 def test_how_words_are_written() -> None:
     small = ["oslo", "al-asad", "d'arc", "привет", "é", "e\u0301mile", "anna's"]
     others = ["Oslo", "OSLO", "iPhone", "d'Arc", "Привет", "李", "É", "한국", "al-Asad", "A's", "Anna\u2019S"]
     words = cut([" ".join([*small, *others]), "", "3d 4 x", "Oslo"])
     assert [word for _, word, _, _ in words] == [*small, *others, "d", "x", "Oslo"]
-    assert [word for _, word, _, looks in words if looks & SMALL_LETTERS] == [*small, "d", "x"]
-    assert [word for _, word, _, looks in words if looks & SINGLE] == ["é", "É", "A's", "d", "x"]
+    assert [word for _, word, _, looks in words if looks & module.SMALL_LETTERS] == [*small, "d", "x"]
+    assert [word for _, word, _, looks in words if looks & module.SINGLE] == ["é", "É", "A's", "d", "x"]
     assert [stem for _, word, stem, _ in words if stem != word] == ["anna", "A", "Anna"]
 
 
 def test_words_as_many_as_letters_can_be() -> None:
     words = cut(["a b " * 4000 + "a"])
     assert len(words) == 8001
-    assert sum(looks & JOINED for *_, looks in words) == 8000
+    assert sum(looks & module.JOINED for *_, looks in words) == 8000

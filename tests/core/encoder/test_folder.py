@@ -45,7 +45,6 @@ def test_a_file_is_missing(tmp_path: Path, name: str) -> None:
         ({"position_embedding_type": "relative_key"}, "relative_key positions"),
         ({"is_decoder": True}, "decodes"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is not valid. Choose gelu"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers 0"),
         ({"layer_norm_eps": "small"}, "layer_norm_eps 'small' is not valid. Choose a number"),
         ({"num_attention_heads": 3}, "hidden_size 16 is not valid. Choose a multiple of 3"),
         ({"max_position_embeddings": 2}, "max_position_embeddings 2"),

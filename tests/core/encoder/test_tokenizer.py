@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.encoder.sub_words import (
-    AT_ONCE,
-    Tokenizer,
-    batches,
-    padded_lengths,
-    read_tokenizer,
-    windows,
-)
+from dptext_spark.encoder import sub_words
+from dptext_spark.encoder.sub_words import Tokenizer, read_tokenizer
 from dptext_spark.errors import DataError
 from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert
 
@@ -71,7 +65,7 @@ def test_a_tokenizer_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_every_sub_word_is_looked_at_once(positions: int) -> None:
     lengths = np.array([0, 1, 2, positions - 2, positions - 1, 0, 3 * positions, 10 * positions + 1, 0])
     bounds = np.append(0, np.cumsum(lengths))
-    cut = windows(bounds, positions)
+    cut = sub_words.windows(bounds, positions)
     looked_at = np.concatenate([np.arange(*pair) for pair in zip(cut.first, cut.last, strict=True)])
     assert np.array_equal(looked_at, np.arange(lengths.sum()))
     assert (cut.first >= cut.starts).all()
@@ -81,27 +75,21 @@ def test_every_sub_word_is_looked_at_once(positions: int) -> None:
     assert (cut.sizes == np.minimum(lengths[cut.texts], positions - 2)).all()
 
 
-def test_neighbours_share_a_quarter() -> None:
-    cut = windows(np.array([0, 100]), 42)
-    assert cut.starts.tolist() == [0, 30, 60]
-    assert cut.first.tolist() == [0, 35, 65]
-
-
 def test_padding_is_small_and_depends_on_the_window_alone() -> None:
     sizes = np.arange(1, 511)
-    found = padded_lengths(sizes, 512)
+    found = sub_words.padded_lengths(sizes, 512)
     assert (found >= sizes + 2).all()
     assert (found <= 512).all()
     assert ((found - sizes - 2) / (sizes + 2)).max() <= 1 / 16
-    assert np.array_equal(padded_lengths(sizes[::-1], 512), found[::-1])
-    assert padded_lengths(np.array([97]), 99).tolist() == [99]
+    assert np.array_equal(sub_words.padded_lengths(sizes[::-1], 512), found[::-1])
+    assert sub_words.padded_lengths(np.array([97]), 99).tolist() == [99]
 
 
 def test_batches_hold_each_window_once_and_one_length() -> None:
     lengths = np.random.default_rng(3).integers(3, 600, 3_000)
-    found = list(batches(lengths))
+    found = list(sub_words.batches(lengths))
     assert np.array_equal(np.sort(np.concatenate(found)), np.arange(3_000))
     for batch in found:
         assert len(set(lengths[batch].tolist())) == 1
-        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= AT_ONCE
-    assert list(batches(np.empty(0, np.int64))) == []
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= sub_words.AT_ONCE
+    assert list(sub_words.batches(np.empty(0, np.int64))) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,34 +47,27 @@ CONFIG: Mapping[str, object] = {
 }
 
 
-def logits_table(labels: Sequence[str] = LABELS) -> np.ndarray:
+def logits_table() -> np.ndarray:
     """Return float32[sub-words, labels]; what is not named is `O`."""
-    table = np.full((len(VOCABULARY), len(labels)), -40.0, np.float32)
+    table = np.full((len(VOCABULARY), len(LABELS)), -40.0, np.float32)
     for place, word in enumerate(VOCABULARY):
         for label, value in (LOGITS.get(word) or {"O": SURE}).items():
-            table[place, labels.index(label)] = value
+            table[place, LABELS.index(label)] = value
     return table
 
 
-def tiny_graph(
-    *,
-    mixed: float = 0.0,
-    quantised: bool = False,
-    table: np.ndarray | None = None,
-    positions: int = POSITIONS,
-) -> Any:
+def tiny_graph(*, mixed: float = 0.0, quantised: bool = False, table: np.ndarray | None = None) -> Any:
     """Return a graph whose logits are those of the table.
 
     Args:
         mixed: how much of the window's mean is added, so that what stands around a word counts.
         quantised: whether logits are rounded to 256 steps of the whole tensor's range, as dynamic quantisation does.
         table: of logits.
-        positions: longer windows fail.
     """
     table = logits_table() if table is None else table
     weights = [
         numpy_helper.from_array(table, "table"),
-        numpy_helper.from_array(np.zeros((positions, table.shape[1]), np.float32), "positions"),
+        numpy_helper.from_array(np.zeros((POSITIONS, table.shape[1]), np.float32), "positions"),
         numpy_helper.from_array(np.array([0], np.int64), "zero"),
         numpy_helper.from_array(np.array(mixed, np.float32), "mixed"),
         numpy_helper.from_array(np.array([1], np.int64), "axis"),
@@ -94,16 +87,10 @@ def tiny_graph(
             helper.make_node("DequantizeLinear", ["q", "scale", "point"], ["logits"]),
         ]
     shape = ["texts", "pieces"]
-    graph = helper.make_graph(
-        nodes,
-        "tiny",
-        [
-            helper.make_tensor_value_info(name, TensorProto.INT64, shape)
-            for name in ("input_ids", "attention_mask")
-        ],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [*shape, table.shape[1]])],
-        weights,
-    )
+    info = helper.make_tensor_value_info
+    given = [info(name, TensorProto.INT64, shape) for name in ("input_ids", "attention_mask")]
+    logits = info("logits", TensorProto.FLOAT, [*shape, table.shape[1]])
+    graph = helper.make_graph(nodes, "tiny", given, [logits], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.levels import Importance
-from dptext_spark.importance.providers import NO_WORD, UNKNOWN, Frequencies, Idf, checked, numbers_of
+from dptext_spark.importance.providers import Frequencies, Idf
 from dptext_spark.model.record import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
@@ -110,15 +110,3 @@ def test_nothing_is_chosen_before_it_is_counted() -> None:
     assert complete.chooses
     other = with_importance(MODEL, Importance(percent=20), (), counted(["ox"]))
     assert len({made.fingerprint, complete.fingerprint, other.fingerprint}) == 3
-
-
-def test_words_are_looked_up_as_the_engine_does() -> None:
-    text = pa.array(["CAT\u2019S o\u2019clock -- x\u0345y " + "d" * 90])
-    words = list_words(MODEL.engine, text, marks=True).words
-    found = numbers_of(MODEL.engine.table, words)
-    known = [WORDS.index(word) for word in ("cat", "s", "o'clock", "x\u0345y", "d" * 90)]
-    marks = int((found == NO_WORD).sum())
-    assert found[found >= 0].tolist() == known
-    assert marks == 3
-    assert not (found == UNKNOWN).any()
-    assert len(checked(Idf.of(MODEL.engine.table, counted(TEXT)), words)) == len(found)

@@ -279,9 +279,12 @@ TEXT = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 ROW = st.tuples(st.one_of(st.none(), TEXT), st.lists(st.one_of(st.none(), TEXT), max_size=3), TEXT)
 
 
+@pytest.mark.parametrize("provider", [Ranked(), RandomImportance()], ids=["ranked", "random"])
 @given(st.lists(ROW, max_size=5), st.sampled_from([20, 50, 75]), st.sampled_from(DIRECTIONS))
-def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, direction: Any) -> None:
-    selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
+def test_words_of_all_texts_are_ranked_as_of_one(
+    provider: Any, rows: Any, share: int, direction: Any
+) -> None:
+    selector = Selector(Importance(provider="random", direction=direction, percent=share), provider)
     for consistency in ("token", "record"):
         first = made(consistency, RandomImportance(), percent=5)[0]
         privatizer = replace(first, selector=selector, fingerprint="")
@@ -309,16 +312,6 @@ def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, di
             assert all(data[at : at + 5].decode() in WORDS for at in starts)
         assert [level for row in levels for level in row] == whole.levels.tolist()
         assert units.tolist() == whole.units.tolist()
-
-
-def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
-    first, _ = made("token", RandomImportance(), percent=5)
-    selector = Selector(Importance(provider="random", percent=40), RandomImportance())
-    privatizer = replace(first, selector=selector, fingerprint="")
-    columns = [Texts(pa.array([text])) for text in ("alder birch", "cedar maple alder")]
-    together = privatizer.choose(columns) or ()
-    (alone,) = privatizer.choose([Texts(pa.array(["alder birch cedar maple alder"]))]) or ()
-    assert [*together[0].levels, *together[1].levels] == alone.levels.tolist()
 
 
 def test_attention_is_shared_out_by_the_words_of_a_text() -> None:

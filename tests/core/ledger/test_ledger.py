@@ -14,16 +14,8 @@ from typing import Any
 import pytest
 
 from dptext_spark.errors import DataError, RunError
-from dptext_spark.ledger.balance import (
-    Balance,
-    after,
-    allowed,
-    balances,
-    kept_limit,
-    left_of,
-    spent_on,
-    spent_on_record,
-)
+from dptext_spark.ledger import balance as ledger
+from dptext_spark.ledger.balance import Balance, after, allowed, balances, spent_on, spent_on_record
 from dptext_spark.ledger.entry import (
     ADDED,
     LIMIT,
@@ -163,13 +155,13 @@ class TestAKeptLimit:
         ],
     )
     def test_rises_by_a_reason_else_the_least_holds(self, rows: list[Decision], kept: float | None) -> None:
-        assert kept_limit(Book(0, [entry(limit=3.0)], rows)) == kept
+        assert ledger.kept_limit(Book(0, [entry(limit=3.0)], rows)) == kept
 
     def test_is_found_wherever_the_input_is_named(self) -> None:
         elsewhere = limited(1.0, input="/else", input_id=None)
         book = Book(0, [entry()], [limited(4.0, **MOVED), elsewhere])
-        assert kept_limit(book.of_input("/data/tickets/part=1", None)) == 4.0
-        assert kept_limit(book.of_input("/unknown", None)) is None
+        assert ledger.kept_limit(book.of_input("/data/tickets/part=1", None)) == 4.0
+        assert ledger.kept_limit(book.of_input("/unknown", None)) is None
 
     def test_stands_in_the_balance_with_what_is_left(self) -> None:
         releases = [entry(), entry(column="note", consistency="token", epsilon=0.5)]
@@ -180,9 +172,9 @@ class TestAKeptLimit:
         assert lefts == [("body", 3.0), ("note", 2.5)]
 
     def test_what_is_left_is_never_rounded_up(self) -> None:
-        assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0)
-        assert left_of(0.3, 0.2) == 0.1
-        assert left_of(1.0, 2.0) == left_of(1.0, math.inf) == 0.0
+        assert ledger.left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0)
+        assert ledger.left_of(0.3, 0.2) == 0.1
+        assert ledger.left_of(1.0, 2.0) == ledger.left_of(1.0, math.inf) == 0.0
 
 
 def tokens(**epsilons: float) -> list[Entry]:

@@ -46,12 +46,9 @@ def test_a_rare_sense_joins_no_words(dictionary: Path) -> None:
 def test_contrary_words_and_their_satellites(dictionary: Path) -> None:
     words = WordNet.open(dictionary)
     adjectives = {(first[0], second[0]): weight for (first, second), weight in words.antonyms().items()}
-    assert adjectives == {
-        ("bad", "good"): 1.0,
-        ("bad", "superb"): wordnet.SATELLITE_AND_HEAD,
-        ("awful", "good"): wordnet.SATELLITE_AND_HEAD,
-        ("awful", "superb"): wordnet.TWO_SATELLITES,
-    }
+    with_head = dict.fromkeys([("bad", "superb"), ("awful", "good")], wordnet.SATELLITE_AND_HEAD)
+    two: dict[tuple[str, str], float] = {("awful", "superb"): wordnet.TWO_SATELLITES}
+    assert adjectives == {("bad", "good"): 1.0, **with_head, **two}
     adverbs = words.with_derived(words.antonyms())[("awfully", ADVERB), ("superbly", ADVERB)]
     assert adverbs == wordnet.DERIVATION * wordnet.TWO_SATELLITES
 

@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.lexicon import (
-    MANIFEST_FILE,
-    VECTORS_FILE,
-    Lexicon,
-    _load,
-    same_words,
-    with_shared_words,
-)
+from dptext_spark.lexicon import lexicon as module
+from dptext_spark.lexicon.lexicon import MANIFEST_FILE, VECTORS_FILE, Lexicon, same_words, with_shared_words
 from dptext_spark.lexicon.vector_intake import ReadCounts
 from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE, Vocabulary
 
@@ -99,9 +93,11 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 def test_a_missing_or_truncated_file_is_refused(tmp_path: Path, name: str) -> None:
     small().save(tmp_path / "lexicon")
     path = tmp_path / "lexicon" / name
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(DataError, match=name):
-        Lexicon.open(tmp_path / "lexicon", verify=False)
+    np.save(tmp_path / "pickled.npy", np.array([object()]), allow_pickle=True)
+    for content in (path.read_bytes()[:-3], b"", (tmp_path / "pickled.npy").read_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=name):
+            Lexicon.open(tmp_path / "lexicon", verify=False)
     path.unlink()
     with pytest.raises(DataError, match=name):
         Lexicon.open(tmp_path / "lexicon", verify=False)
@@ -115,10 +111,8 @@ def test_a_missing_or_truncated_file_is_refused(tmp_path: Path, name: str) -> No
         ({"version": 2}, "version 2"),
         ({"format": "something"}, "something"),
         ({"metric": None}, "metric"),
-        ({"name": ...}, "damaged"),
         ({"fingerprint": ...}, "damaged"),
         ({"counts": {"unheard": 1}}, "damaged"),
-        ({"format": ...}, "damaged"),
     ],
 )
 def test_a_manifest_that_does_not_fit(tmp_path: Path, change: dict, message: str) -> None:
@@ -144,7 +138,7 @@ def test_a_folder_inside_an_archive(tmp_path: Path) -> None:
         for file in (tmp_path / "lexicon").iterdir():
             archive.write(file, f"lexicon/{file.name}")
     with zipfile.ZipFile(tmp_path / "package.zip") as archive:
-        inside = _load(zipfile.Path(archive, "lexicon/"), verify=True)
+        inside = module._load(zipfile.Path(archive, "lexicon/"), verify=True)
     assert inside.fingerprint == small().fingerprint
     assert inside.vocabulary.strings().to_pylist() == WORDS
 
@@ -157,7 +151,6 @@ def test_a_folder_inside_an_archive(tmp_path: Path) -> None:
         ({"vectors": np.asfortranarray(VECTORS)}, "C order"),
         ({"vectors": VECTORS[:2].copy()}, "3 words"),
         ({"vectors": np.zeros((3, 0), np.float32)}, "3 words"),
-        ({"vectors": np.where(VECTORS == 3, np.float32(np.nan), VECTORS)}, "NaN"),
         ({"vectors": np.where(VECTORS == 3, np.float32(-np.inf), VECTORS)}, "NaN or an infinity"),
         ({"vectors": VECTORS[:1].copy(), "vocabulary": Vocabulary.of(["one"])}, "too few"),
         ({"vectors": VECTORS[:0].copy(), "vocabulary": Vocabulary.of([])}, "0 usable"),
@@ -253,7 +246,6 @@ def test_ids_that_do_not_exist(index: int) -> None:
         (pa.array(["a", None]), "1 of 2 words are NULL"),
         (pa.array([b"a", b"\xff"]), "valid Unicode"),
         (["\ud800"], "valid Unicode"),
-        ([1, 2], "valid Unicode"),
         (pa.array([[1]]), "valid Unicode"),
     ],
 )
@@ -266,7 +258,6 @@ def test_words_that_cannot_be(words: object, message: str) -> None:
     ("offsets", "data"),
     [
         (np.array([0, 3, 2, 4]), np.zeros(4, np.uint8)),
-        (np.array([0, 3]), np.zeros(4, np.uint8)),
         (np.array([1, 4]), np.zeros(4, np.uint8)),
         (np.zeros(0, np.int64), np.zeros(0, np.uint8)),
         (np.array([0, 4], np.int32), np.zeros(4, np.uint8)),
@@ -277,20 +268,3 @@ def test_words_that_cannot_be(words: object, message: str) -> None:
 def test_arrays_that_do_not_fit(offsets: np.ndarray, data: np.ndarray) -> None:
     with pytest.raises(DataError, match="vocabulary"):
         Vocabulary(offsets, data)
-
-
-def test_damaged_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        Vocabulary.open(tmp_path)
-    Vocabulary.of(KEYS).save(tmp_path)
-    whole = (tmp_path / BYTES_FILE).read_bytes()
-    (tmp_path / BYTES_FILE).write_bytes(b"")
-    with pytest.raises(DataError, match=BYTES_FILE):
-        Vocabulary.open(tmp_path)
-    np.save(tmp_path / BYTES_FILE, np.array([object()]), allow_pickle=True)
-    with pytest.raises(DataError, match=BYTES_FILE):
-        Vocabulary.open(tmp_path)
-    (tmp_path / BYTES_FILE).write_bytes(whole)
-    np.save(tmp_path / OFFSETS_FILE, np.array([0, 400]))
-    with pytest.raises(DataError, match="offsets"):
-        Vocabulary.open(tmp_path)

@@ -35,16 +35,6 @@ def check(vectors: np.ndarray, k: int, metric: str) -> None:
     np.testing.assert_array_equal(distances, wanted)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("words", [1, 2, 3, 4, 5])
-def test_tiny_tables(words: int, metric: str) -> None:
-    rng = np.random.default_rng(words)
-    for dimensions in (1, 2, 7):
-        vectors = rng.normal(size=(words, dimensions)).astype(np.float32)
-        for k in range(1, words + 1):
-            check(vectors, k, metric)
-
-
 RANDOM = np.random.default_rng(1)
 FAR = 1000 + RANDOM.normal(size=(1, 20))
 TABLES = {

@@ -43,9 +43,7 @@ def test_detected(tmp_path: Path, name: str, content: bytes, format: str) -> Non
     [
         (b"", "is empty"),
         (b"\x93NUMPY\x01\x00", "not recognised. Set format to glove, word2vec, word2vec-binary"),
-        (b"word,1,2\n", "not recognised"),
         (b"just some text\n", "not recognised"),
-        (b"word\n", "not recognised"),
         (b"\0" * 100_000, "not recognised"),
         (b"PK\x03\x04...", ".npz and Parquet files are not valid"),
         (b"PAR1...", ".npz and Parquet files are not valid"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dptext_spark import randomness
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness import KEY_BYTES, KeySource, KeyUnavailableError, RunKey, decoded, flaw_of
+from dptext_spark.randomness import KEY_BYTES, KeyUnavailableError, RunKey, decoded, flaw_of
 
 SECRET = hashlib.sha256(b"a key of the tests").digest()
 OTHER = hashlib.sha256(b"another key of the tests").digest()
@@ -229,18 +229,6 @@ class TestWhatIsNoKey:
         text = (SECRET + OTHER).hex()[:digits] + padding
         with pytest.raises(KeyUnavailableError, match=r"neither base64 nor hex|bytes are too few"):
             decoded(text.encode(), "key.env")
-
-    def test_a_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("RUN_KEY", SECRET.hex())
-        assert KeySource("env", "RUN_KEY").read() == SECRET
-        monkeypatch.setenv("RUN_KEY", base64.b64encode(PROSE).decode())
-        with pytest.raises(KeyUnavailableError, match=r"key\.env: 'RUN_KEY' is not a key") as caught:
-            KeySource("env", "RUN_KEY").read()
-        assert caught.value.code == "KEY_INVALID"
-        monkeypatch.delenv("RUN_KEY")
-        with pytest.raises(KeyUnavailableError, match="is not set") as missing:
-            KeySource("env", "RUN_KEY").read()
-        assert missing.value.code == "KEY_MISSING"
 
 
 class TestRandomKeys:

@@ -123,12 +123,7 @@ class TestTaking:
     @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
     @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
     def test_files_that_were_cut_are_compiled_and_said_once(
-        self,
-        written: Callable[..., Any],
-        recorded: Callable[..., Path],
-        caplog: pytest.LogCaptureFixture,
-        suffix: str,
-        share: float,
+        self, written: Any, recorded: Any, caplog: pytest.LogCaptureFixture, suffix: str, share: float
     ) -> None:
         folder = recorded(self.SOURCE, 3)
         (file,) = folder.glob(f"*{suffix}")
@@ -141,10 +136,7 @@ class TestTaking:
         assert caplog.text.count("cannot load") == 1
 
     def test_missing_files_are_compiled_and_said_once(
-        self,
-        written: Callable[..., Any],
-        recorded: Callable[..., Path],
-        caplog: pytest.LogCaptureFixture,
+        self, written: Callable[..., Any], recorded: Callable[..., Path], caplog: pytest.LogCaptureFixture
     ) -> None:
         folder = recorded(self.SOURCE, 3)
         assert attach(folder.parent)
@@ -155,10 +147,7 @@ class TestTaking:
         assert caplog.text.count("not in the model's machine code") == 1
 
     def test_code_for_other_arguments_is_compiled(
-        self,
-        written: Callable[..., Any],
-        recorded: Callable[..., Path],
-        caplog: pytest.LogCaptureFixture,
+        self, written: Callable[..., Any], recorded: Callable[..., Path], caplog: pytest.LogCaptureFixture
     ) -> None:
         """As after two processes that wrote to one index at once."""
         folder = recorded("def loop(x):\n    return x / 2\n", np.float32(3))

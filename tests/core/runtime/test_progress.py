@@ -14,7 +14,8 @@ import pytest
 import dptext_spark as dp
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.report import run_plan as planning
+from dptext_spark.model.compile import prepare
+from dptext_spark.report import run_plan
 from dptext_spark.runtime.display import VARIABLE, OnStderr, Progress, by_default, counted, silent
 from tests.core.names import beginning
 
@@ -28,27 +29,6 @@ def test_each_new_step_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     say("reading")
     found = capsys.readouterr()
     assert (found.out, found.err) == ("", "reading\nwriting\nreading\n")
-
-
-def test_a_plan_tells_its_steps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def preparing(config: RunConfig, say: Progress) -> object:
-        say("a step", 0.5)
-        return prepare(config, say)
-
-    prepare = planning.prepare  # where the model is cached, it has nothing to tell
-    monkeypatch.setattr(planning, "prepare", preparing)
-    monkeypatch.delenv(VARIABLE, raising=False)
-    config, told = parse_config(SETTINGS), list[str]()
-    planning.plan(config)
-    assert capsys.readouterr().err == ""  # no terminal
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    planning.plan(config, lambda step, _: told.append(step))
-    assert capsys.readouterr().err == ""
-    assert told[0] == "a step"
-    planning.plan(config)
-    found = capsys.readouterr()
-    assert found.out == ""
-    assert found.err.splitlines()[0] == "a step"
 
 
 def test_a_count_is_told_as_a_share_of_its_step() -> None:
@@ -78,7 +58,14 @@ def test_a_terminal_or_a_notebook_is_told_steps(
     assert isinstance(by_default(), OnStderr) if told else by_default() is silent
 
 
-@pytest.mark.parametrize("step", ["reading the lexicon", "compiling custext for 200 words", "certifying"])
+def preparing(config: RunConfig, say: Progress) -> object:
+    say("planning", 0.5)
+    return prepare(config, lambda *_: None)  # where the model is cached, it has nothing to tell
+
+
+@pytest.mark.parametrize(
+    "step", ["reading the lexicon", "compiling custext for 200 words", "certifying", "planning"]
+)
 def test_a_terminal_is_told_and_a_pipe_is_not(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +75,9 @@ def test_a_terminal_is_told_and_a_pipe_is_not(
         "reading": partial(dp.Lexicon.read, file),
         "compiling": partial(dp.compile, dp.CusText(epsilon=1.0, k=10), words),
         "certifying": partial(dp.certify, dp.compile(dp.TEM(epsilon=5.0), words)),
+        "planning": partial(dp.plan, parse_config(SETTINGS)),
     }[step.split()[0]]
+    monkeypatch.setattr(run_plan, "prepare", preparing)
     monkeypatch.delenv(VARIABLE, raising=False)
     told = list[tuple[Any, ...]]()
     act()
