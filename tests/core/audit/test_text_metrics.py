@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -162,37 +161,11 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert encoder_similarity(read, plain, private) == whole
 
 
-def test_others_are_other_records() -> None:
-    texts = [*"abcd"] * 1
-    found = encoder_similarity(read, texts, texts)
-    assert found.mean.value == 1.0
-    assert found.others == 0.0
-    assert found.other_matched["F1"] == 0.0
-
-
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="equal numbers"):
         encoder_similarity(read, ["a"], [])
     with pytest.raises(DataError, match="none of them holds a sub-word"):
         encoder_similarity(read, ["a", ""], ["", "b"])
-
-
-def test_by_a_bert(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="the extra [encoder] is not installed")
-    pytest.importorskip("tokenizers", reason="the extra [encoder] is not installed")
-    from functools import partial
-
-    from dptext_spark.encoder.encoder import Encoder, vectors
-    from tests.core.encoder.tiny_bert import make_tiny_bert
-
-    reader = partial(vectors, Encoder.open(make_tiny_bert(tmp_path)))
-    texts = ["the movie was good", "the film was bad", "dull and bad", "unbelievable"]
-    same = encoder_similarity(reader, texts, texts)
-    assert same.mean.value == pytest.approx(1, abs=1e-6)
-    assert same.matched["F1"].value == pytest.approx(1, abs=1e-6)
-    assert same.others < 1
-    other = encoder_similarity(reader, texts, ["the film was good", *texts[1:]])
-    assert other.mean.value < same.mean.value
 
 
 WORDS = 40

@@ -20,14 +20,12 @@ from dptext_spark.audit.word_figures import (
     blocks,
     interval,
     outcomes,
-    whole_power,
 )
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
-from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.randomness import Draws
 from tests.core.mechanisms.lawless import Lawless
@@ -77,43 +75,6 @@ def test_a_mass_that_rounding_keeps_short_is_reached() -> None:
         assert SmallestSet().of(found, size, 0.9).values.tolist() == [size * 95 // 100]
 
 
-@pytest.mark.parametrize("exponent", [1, 2, 3, 100, 1000, 4095])
-def test_powers(exponent: int) -> None:
-    base = np.array([0.0, 1e-9, 0.3, 1 - 1e-9, 1.0])
-    assert whole_power(base, exponent) == pytest.approx(base**exponent, rel=1e-12, abs=1e-300)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0, 5.0])
-def test_closed_forms_along_a_list(epsilon: float) -> None:
-    """1-Diffractor mid-list: N_w is tanh(ε/2) for the geometric law and tanh(ε/4) for TEM (beyond γ TEM is flat: β = 1e-9)."""
-    words = 4001
-    middle = words // 2
-    windows = Window.geometric(words, 1, epsilon), Window.tem(words, 1, epsilon, 1e-9)
-    for window, rate in zip(windows, (epsilon / 2, epsilon / 4), strict=True):
-        start, edges = int(window.start[middle]), window.edges.astype(object)
-        reached = edges[words - 1 - middle : 2 * words - 1 - middle]
-        low = np.array([max(int(edge), start) for edge in reached], object)
-        high = np.append(low[1:], start + int(window.width[middle]))
-        low[0] = start
-        law = ((high - low) / int(window.width[middle])).astype(float)
-        assert WINDOW >= high[-1] - low[0] > WINDOW // 2
-        assert law.sum() == pytest.approx(1.0)
-        found = outcomes_of([dict(enumerate(law.tolist()))])
-        at = Outcomes(np.array([middle], np.int32), found.starts, found.ids, found.probability, None)
-        value = StayRate().of(at, words, 0.9).values[0]
-        assert value == pytest.approx(math.tanh(rate), rel=1e-5 if rate < 0.1 else 1e-6)
-
-
-@pytest.mark.parametrize(("epsilon", "published"), [(0.1, 89.8), (1.0, 13.4), (3.0, 5.0)])
-def test_distinct_outputs_of_the_geometric_law(epsilon: float, published: float) -> None:
-    """1-Diffractor's S_w[1000], exact for the geometric law mid-list."""
-    reach = 2000
-    law = {reach + x: math.tanh(epsilon / 2) * math.exp(-epsilon * abs(x)) for x in range(-reach, reach + 1)}
-    assert sum(law.values()) == pytest.approx(1.0)
-    found = DistinctOutputs(1000).of(outcomes_of([law]), 2 * reach + 1, 0.9)
-    assert found.values[0] == pytest.approx(published, abs=0.05)
-
-
 def test_distinct_outputs_from_draws_are_the_mean_over_all_subsets() -> None:
     """Hurlbert's number against its definition, in fractions, and without bias over many repetitions."""
     counts, n = [5, 3, 1, 1], 4
@@ -159,14 +120,6 @@ def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
     tight = {"N_w": 0.12, "S_w[100]": 22.0, "S_w[300]": 130.0}
     if figure.name in tight:
         assert (bounded.upper - bounded.lower).max() <= tight[figure.name]
-
-
-def test_the_estimate_of_the_smallest_set_is_low_and_its_bound_says_so() -> None:
-    """A flat law of 500 outputs, seen 300 times: no set of draws can be as large as the true one, 475."""
-    bounded = SmallestSet().of(counted(FLAT, 20, 300, seed=5), 500, 0.99)
-    assert (bounded.values < 300).all()
-    assert (bounded.upper == 500).all()
-    assert (bounded.lower > 100).all()
 
 
 def test_more_different_outputs_than_draws_are_not_estimated() -> None:

@@ -38,25 +38,6 @@ def test_every_mechanism_and_every_parameter_is_explained() -> None:
         assert kind(**defaults | required) == kind(**required)
 
 
-def test_the_ranges_are_those_that_are_checked() -> None:
-    """Each end of each range is accepted or refused as the record says, and each choice is accepted."""
-    for record in catalogue():
-        kind, required = MECHANISMS[record["name"]], REQUIRED.get(record["name"], {})
-        for parameter in record["parameters"]:
-            name = parameter["name"]
-            for end in ("min", "max"):
-                if parameter[end] is None:
-                    continue
-                given: dict[str, Any] = required | {name: parameter[end]}
-                if parameter[f"{end}_excluded"]:
-                    with pytest.raises(SettingsError, match=rf"mechanism\.{name}: "):
-                        kind(**given)
-                else:
-                    kind(**given)
-            for one in parameter["choices"] or ():
-                assert getattr(kind(**required | {name: one}), name) == one
-
-
 def test_every_sampler_has_its_cost_and_its_certificate() -> None:
     samplers = {kind.sampler for kind in MECHANISMS.values()}
     assert len(samplers) == 5

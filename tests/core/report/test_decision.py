@@ -254,18 +254,6 @@ def test_first_warnings_are_shown_and_the_others_counted(facts: ReportFacts, cou
     assert bool(page.more_warnings) == (count > shown)
 
 
-def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: ReportFacts) -> None:
-    audited = replace(facts, metrics=AUDITED[None])
-    singled, linked, inferred = decision(audited).answers
-    assert [one.figure for one in (singled, linked, inferred)] == ["91 %", "82.2 %", "41.5 %"]
-    assert "knows ten of its" in linked.sentence
-    assert "33.1 %" in linked.sentence
-    assert "6.25 points" in inferred.sentence
-    # A page that may be shared has none of them.
-    shared = [one.figure for one in decision(facts).answers]
-    assert shared == ["by the draws", "restricted", "restricted"]
-
-
 def test_a_broken_requirement_shows_its_value_on_the_restricted_page_alone() -> None:
     limit = named_requirement("names_kept <= 0.5", FIGURES, "a run")
     metric = [Metric("names_kept", 0.87512, 0.86, 0.89125)]

@@ -130,10 +130,3 @@ def test_nulls_stay_null_beside_invalid_rows(kind: pa.DataType) -> None:
     out, counters = run(privatizer(), pa.array([None, b"cat", b"private \xff private", b"", None], kind))
     assert out == [None, b"cat", b"", b"", None]
     assert counters.column("invalid").tolist() == [0, 0, 1, 0, 0]
-
-
-def test_an_apostrophe_at_the_end_of_the_row_before() -> None:
-    """It makes no clitic of what begins the next row, on the fast path or on the slow one."""
-    rows = ["cat'", "s-dog", "'", "s", "\u2019", "ll-x", "cat\u2019", "s'dog", "cat-", "dog"]
-    for policy in POLICIES:
-        check([text.encode() for text in rows], policy)

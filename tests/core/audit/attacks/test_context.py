@@ -115,23 +115,6 @@ def test_context_helps_where_there_is_some() -> None:
     assert found.covered == found.unprotected == 1.0
 
 
-def test_pruning_is_stated() -> None:
-    law, model = some_law(WORDS, 12, 0.0), Bigrams.of(*flat(records(13, 50)), WORDS)
-    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
-    score = prior[:, None] * law
-    found = candidates(table_sampler(law), prior, np.array([3, 1, 3], np.int32), 2)
-    for output in (1, 3):
-        ids, probability = found.row(output)
-        best = np.argsort(-score[:, output])[:2]
-        assert ids.tolist() == best.tolist()
-        assert probability == pytest.approx(law[best, output])
-        row = found.slot[output]
-        assert found.covered[row] == pytest.approx(score[best, output].sum() / score[:, output].sum())
-        assert found.possible[row] == ALLOWED.sum()
-        assert found.best[row] == best[0]
-    assert found.slot[[0, 2, 4, 5]].tolist() == [-1] * 4
-
-
 def test_an_output_that_nothing_leads_to_is_guessed_as_itself() -> None:
     law = np.eye(WORDS)
     tokens = Tokens(*(np.array(x) for x in ([1, 2], [1, 0], [True, True], [0, 2])))  # type: ignore[arg-type]
@@ -246,19 +229,6 @@ def test_it_is_the_sum_over_occurrences(level: str) -> None:
                 assert certainty[n] == pytest.approx(1 / np.exp(score - score.max()).sum())
             else:
                 assert guesses[n] == -1
-
-
-def test_a_word_that_occurs_once_is_guessed_as_before() -> None:
-    law, (model, _) = some_law(WORDS, 4), model_of(5)
-    words = np.array([1, 0, 3, 2, EDGE, 4], np.int32)
-    drawn = words > 0
-    tokens = Tokens(words, words, drawn, np.array([0, 2, 4, 6]))
-    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
-    plausible = candidates(table_sampler(law), prior, words[drawn])
-    apart, sure = posterior_guesses(tokens, plausible, model)
-    together, certain = pooled_guesses(tokens, plausible, model, prior, by_record=False)
-    assert (apart == together).all()
-    assert certain == pytest.approx(sure)
 
 
 def test_sharing_draws_helps_the_adversary() -> None:

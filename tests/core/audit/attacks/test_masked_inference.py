@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -86,28 +84,3 @@ def test_few_words_are_spread_over_the_texts_and_progress_is_told(engine: Engine
 def test_nothing_in_common_is_refused(engine: Engine, private: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         masked_inference(engine, always("x"), str.lower, frozenset(), ["a"], private)  # type: ignore[arg-type]
-
-
-def test_by_a_bert(engine: Engine, tmp_path: Path) -> None:
-    """The rate is that of what the model says behind each mask, and that of a BERT in NumPy."""
-    pytest.importorskip("onnxruntime", reason="the extra [encoder] is not installed")
-    pytest.importorskip("tokenizers", reason="the extra [encoder] is not installed")
-    from dptext_spark.encoder.encoder import Encoder, guesses
-    from tests.core.encoder.plain_bert import PlainBert
-    from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert
-
-    encoder = Encoder.open(make_tiny_bert(tmp_path), head=True)
-    plain = PlainBert(tmp_path)
-    guess, tokenizer = partial(guesses, encoder), encoder.tokenizer
-    known = frozenset(tokenizer.words())
-    result = masked_inference(engine, guess, tokenizer.form, known, PLAIN, PRIVATE)
-    hits = []
-    for text in PLAIN:
-        words = (text or "").lower().replace("zzz", "z ##z ##z").split()
-        for place, word in enumerate(words):
-            if word in ("movie", "film", "good", "bad", "dull"):
-                masked = ("[CLS]", *words[:place], "[MASK]", *words[place + 1 :], "[SEP]")
-                ids = [VOCABULARY.index(piece) for piece in masked]
-                hits.append(VOCABULARY[plain.guess(ids, place + 1)] == word)
-    assert result.unprotected == np.mean(hits)
-    assert result.guessable == 1

@@ -97,6 +97,8 @@ def test_candidates_are_those_of_the_laws(samplers: dict[str, Sampler], name: st
     np.testing.assert_array_equal(ours.ids, theirs.ids)
     np.testing.assert_allclose(ours.probability, theirs.probability, rtol=2e-4)
     np.testing.assert_allclose(ours.covered, theirs.covered, rtol=2e-4)
+    np.testing.assert_array_equal(ours.possible, theirs.possible)
+    np.testing.assert_array_equal(ours.best, theirs.best)
     assert not {2, 9} & set(ours.ids.tolist())
     few = from_columns(columns_of(samplers[name]), np.where(np.arange(V) < 3, 1 / 3, 0.0), outputs, 7)
     assert np.diff(few.starts).max() <= 3

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS, parts_of_names
+from dptext_spark.text.names.public_names import LISTED_KINDS
 from tests.core.text.names.plain_listed_parts import parts_of
 from tests.core.text.names.plain_names import find
 from tests.core.text.samples import list_of
@@ -108,15 +108,6 @@ def kinds_in(text: str, some: NameMatcher | None = None) -> list[tuple[str, str]
 )
 def test_named_ways_to_write(text: str, parts: list[tuple[str, str]]) -> None:
     assert kinds_in(text) == parts
-
-
-@pytest.mark.parametrize(
-    "text", ["Ada Lovelace", "Dr. Ada Lovelace", "A. Lovelace", "Mr. James", "Robert James"]
-)
-def test_parts_are_those_of_the_search_where_both_find_the_name(text: str) -> None:
-    data, rows = padded(pa.array([text]))
-    searched = [(text[a:b], KINDS[kind]) for a, b, kind, _, _ in parts_of_names(data, rows)]
-    assert searched == kinds_in(text)
 
 
 def test_each_row_has_kinds_of_its_own() -> None:

@@ -168,20 +168,6 @@ def test_the_first_of_two_lists_counts() -> None:
     assert found_in(["jose anne"], table()) == [[(0, 4, 0), (5, 9, 1)]]
 
 
-def test_a_row_may_have_names_of_its_own() -> None:
-    own = NameTable.of([list_of("Ada Lovelace", "Smith", "José")], rows=[np.array([0, 1, 1])])
-    texts = [
-        "Ada Lovelace Smith Jose, Dr. Lovelace; A. Lovelace",
-        "Ada Lovelace Smith JOSÉ A. Lovelace",
-        "Smith",
-    ]
-    data, rows = padded(pa.array(texts))
-    spans = NameMatcher(NameTable.of([]), own).entries_in(data, rows)
-    assert in_characters(texts, rows, spans) == [
-        [(0, 12, OWN), (29, 37, OWN), (39, 50, OWN)], [(13, 18, OWN), (19, 23, OWN)], [],
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("size", range(65))
 def test_a_word_is_hashed_by_its_bytes_alone(size: int) -> None:
     """A reference in plain integers; what stands behind the word in the buffer is no part of it."""
