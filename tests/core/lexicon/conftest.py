@@ -1,4 +1,4 @@
-"""A small dictionary and a table of forms, for the tools that make the packaged lexicon."""
+"""A small dictionary and a table of forms, for the tools that make the packaged lexicon; and files of word vectors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dptext_spark.lexicon.lexicon import Lexicon
 from tools import word_forms, wordnet
 
 LICENCE = "  1 This software is licensed\n"
@@ -66,3 +67,13 @@ def write_forms(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / word_forms.TABLE_FILE).write_bytes(gzip.compress(FORMS.encode()))
     return folder
+
+
+def put(folder: Path, content: bytes, name: str = "vectors.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def words(lexicon: Lexicon) -> list[str]:
+    return lexicon.vocabulary.strings().to_pylist()

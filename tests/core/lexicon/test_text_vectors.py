@@ -18,7 +18,7 @@ from dptext_spark.lexicon import vector_formats
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vector_formats import FINE, NO_NUMBER, _block
 from dptext_spark.lexicon.vector_intake import ReadCounts
-from tests.core.lexicon.vector_files import put, words
+from tests.core.lexicon.conftest import put, words
 
 GLOVE = b"the 0.1 -2 3e-1\nof 4 5 6\nand .5 +6 7.\n"
 HUGE = b"999999999999999999 3\n" + GLOVE

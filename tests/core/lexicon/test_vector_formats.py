@@ -14,7 +14,7 @@ from dptext_spark.lexicon import vector_formats
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vector_formats import FORMATS, detect
 from dptext_spark.lexicon.vector_intake import ByteSource, ReadCounts
-from tests.core.lexicon.vector_files import put, words
+from tests.core.lexicon.conftest import put, words
 
 TEXT = b"the 1 2\nof 3 4\nThe 5 6\nof 7 8\nand nan 1\nto 9 9\na 1 1\n"
 
