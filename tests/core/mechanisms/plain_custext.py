@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import permutations
+from collections.abc import Sequence
 
 Vectors = Sequence[Sequence[float]]
 
@@ -67,13 +66,6 @@ def whole_numbers(vectors: Vectors, metric: str) -> tuple[list[list[int]], list[
     scales = [2.0**12 / ((length if metric == "cosine" else longest) or 1.0) for length in lengths]
     rows = [[round(x * scale) for x in vector] for vector, scale in zip(vectors, scales, strict=True)]
     return rows, [round(2**12 * (2.7 / (place + 2.7)) ** 0.75) for place in range(len(vectors))]
-
-
-def total(vectors: Vectors, sets: Iterable[Iterable[int]], metric: str) -> int:
-    """Sum the squared distances of each word to the others of its set, by its weight."""
-    rows, weights = whole_numbers(vectors, metric)
-    pairs = (pair for members in sets for pair in permutations(members, 2))
-    return sum(weights[a] * (x - y) ** 2 for a, b in pairs for x, y in zip(rows[a], rows[b], strict=True))
 
 
 def swapped(vectors: Vectors, sets: list[list[int]], metric: str) -> None:

@@ -55,14 +55,15 @@ def plain_radial(n: int, size: int, epsilon: float, seed: int) -> np.ndarray:
 def too_far(counts: np.ndarray, probability: np.ndarray, false_alarm: float = 1e-6) -> bool:
     """Whether counts do not fit a law, by a chi-squared test over outcomes with 5 or more expected, the rest together."""
     expected = probability * counts.sum()
-    common = expected >= 5
-    observed = np.append(counts[common], counts[~common].sum())
-    wanted = np.append(expected[common], expected[~common].sum())
-    kept = wanted > 0
-    if observed[~kept].any():
+    many = expected >= 5
+    if expected[~many].sum() < 1e-3 and counts[~many].any():
         return True
-    statistic = ((observed[kept] - wanted[kept]) ** 2 / wanted[kept]).sum()
-    return bool(statistic > stats.chi2.isf(false_alarm, max(1, kept.sum() - 1)))
+    seen, wanted = (np.append(part[many], part[~many].sum()).astype(float) for part in (counts, expected))
+    if wanted[-1] < 5:  # too few for a class of their own
+        seen, wanted = (np.append(part[:-2], part[-2:].sum()) for part in (seen, wanted))
+    if len(seen) < 2:
+        return False
+    return bool(((seen - wanted) ** 2 / wanted).sum() > stats.chi2.isf(false_alarm, len(seen) - 1))
 
 
 def too_different(first: np.ndarray, second: np.ndarray, false_alarm: float = 1e-6) -> bool:

@@ -102,13 +102,9 @@ def test_the_specification(mechanism: Mechanism) -> None:
     assert hash(mechanism) == hash(dataclasses.replace(mechanism))
     assert mechanism.paper
     assert mechanism.protects
-    fields = dataclasses.asdict(mechanism)
-    assert type(mechanism)(**fields) == mechanism
+    assert type(mechanism)(**dataclasses.asdict(mechanism)) == mechanism
     with pytest.raises(dataclasses.FrozenInstanceError):
         mechanism.epsilon = 3  # type: ignore[misc]
-    for epsilon in (-1, float("nan"), float("inf"), "1", None, True):
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon"):
-            type(mechanism)(**(fields | {"epsilon": epsilon}))
 
 
 def test_the_sampler(mechanism: Mechanism, lexicon: Lexicon) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.lexicon.neighbors import rounding
 from dptext_spark.mechanisms import diffractor as module
-from dptext_spark.mechanisms.diffractor import all_neighbors, orderings, several_walks, start_words
+from dptext_spark.mechanisms.diffractor import all_neighbors, orderings, start_words
 from tests.core.mechanisms.plain_noise import fixed_order_sum
 from tests.core.mechanisms.plain_whole import gaussian
 
@@ -47,6 +42,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search neighbours in small lexicons, too, and few of them, so that every branch is taken."""
     monkeypatch.setattr(module, "FEW", 12)
     monkeypatch.setattr(module, "NEIGHBORS", 5)
+    monkeypatch.setattr(module, "TILE", 32)
 
 
 @pytest.mark.long
@@ -93,34 +89,9 @@ HARD = {
 
 
 @pytest.mark.parametrize("name", HARD)
-def test_vectors_that_are_hard(searched: None, name: str, tmp_path: Path) -> None:
+def test_vectors_that_are_hard(searched: None, name: str) -> None:
     vectors = HARD[name].astype(np.float32)
     check(vectors, [0, len(vectors) // 2])
-    np.save(tmp_path / "v.npy", vectors)  # memory-mapped, they are walked alike
-    assert (orderings(np.load(tmp_path / "v.npy", mmap_mode="r"), [1]) == orderings(vectors, [1])).all()
-
-
-def test_any_word_when_the_nearest_are_used_up_is_another_walk() -> None:
-    """A known wrong form takes an arbitrary word where the nearest 50 have all been visited."""
-    vectors = gaussian(2000, 30)
-    order = plain(vectors, 0)
-    place = np.argsort(order)
-    used_up = 0
-    for word, following in itertools.pairwise(order):
-        fifty = np.argsort(squares(vectors, word), kind="stable")[1:51]
-        used_up += bool((place[fifty] < place[word]).all())
-        assert following in fifty or used_up
-    assert used_up > 20
-    assert orderings(vectors, [0])[0].tolist() == order
-
-
-def test_real_words(shared_data: Path) -> None:
-    """The first 2,500 vectors of the GloVe excerpt. The whole of it agrees as well (half a minute)."""
-    file = shared_data / "glove.840B.300d.34k.txt.gz"
-    with gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
-        next(lines)
-        rows = [line.rstrip("\n").split(" ")[-300:] for line in itertools.islice(lines, 2500)]
-    check(np.array(rows, np.float32), [1234])
 
 
 class TestStarts:
@@ -139,39 +110,6 @@ class TestStarts:
         stats = pytest.importorskip("scipy.stats")
         counts = np.bincount([start_words(20, 1, seed)[0] for seed in range(20_000)], minlength=20)
         assert ((counts - 1000) ** 2 / 1000).sum() < stats.chi2.isf(1e-6, 19)
-
-
-def test_several_embeddings_have_their_walks_one_after_the_other() -> None:
-    rng = np.random.default_rng(8)
-    embeddings = [rng.normal(size=(40, size)).astype(np.float32) for size in (3, 5)]
-    starts, order = several_walks(embeddings, 2, 7)
-    assert starts == start_words(40, 4, 7)
-    assert order.shape == (4, 40)
-    assert (order == [plain(embeddings[n // 2], start) for n, start in enumerate(starts)]).all()
-
-
-@pytest.mark.parametrize("tile", [32, 64, 512])
-@pytest.mark.parametrize("words", [1, 2, 63, 64, 200])
-@pytest.mark.parametrize("count", [1, 7])
-def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, tile: int, words: int, count: int) -> None:
-    monkeypatch.setattr(module, "TILE", tile)
-    vectors = gaussian(words, 20, words)
-    vectors[words // 2] = vectors[0]  # a tie
-    count = min(count, words)
-    ids, squares = all_neighbors(vectors, count)
-    assert ids.shape == squares.shape == (words, count)
-    assert (ids.dtype, squares.dtype) == (np.int32, np.float32)
-    points = vectors.astype(np.float64)
-    exact = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    lengths = np.sqrt((points**2).sum(axis=1))
-    error = rounding(20) * (lengths[:, None] + lengths[None]) ** 2
-    row = np.arange(words)[:, None]
-    assert (np.abs(squares - exact[row, ids]) <= error[row, ids]).all()
-    assert (np.diff(squares, axis=1) >= 0).all()
-    assert all(len(set(mine)) == count for mine in ids.tolist())
-    left_out = np.ones((words, words), bool)
-    left_out[row, ids] = False
-    assert (exact + error >= squares[:, -1:])[left_out].all()
 
 
 def test_it_is_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,16 +113,6 @@ def test_in_three_dimensions(mechanism: Any) -> None:
             assert too_different(drawn, np.bincount(others, minlength=40))
 
 
-def test_a_wrong_radius_would_be_seen() -> None:
-    """Gamma(d-1) instead of Gamma(d), the usual slip: the tests above are sharp enough."""
-    vectors = stretched(stretch=1.0)
-    drawn = MVC(3.0).compile(lexicon_at(vectors)).sample(np.zeros(N, np.int32), draws_of(N))
-    noise = plain_radial(N, 3, 3.0, seed=0)
-    noise *= (np.random.default_rng(2).gamma(2, 1 / 3.0, N) / np.linalg.norm(noise, axis=1))[:, None]
-    plain = np.linalg.norm((vectors[0] + noise)[:, None] - vectors, axis=2).argmin(axis=1)
-    assert too_different(*(np.bincount(x, minlength=40) for x in (drawn, plain)))
-
-
 def test_the_scale_of_laplace_noise() -> None:
     """2√d·C/ε; the variance at d = 300, ε = 1, C = 1 is 2400."""
     lexicon = scattered(5, 300, 0)

@@ -61,12 +61,6 @@ def test_square_root_of_singular_matrices() -> None:
     assert not values.any()
 
 
-def test_the_identity_is_its_own_root_to_the_bit() -> None:
-    root, values = square_root(np.eye(7))
-    assert (root == np.eye(7)).all()
-    assert (values == 1).all()
-
-
 @pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])
 def test_scale(scale: float) -> None:
     matrix = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
@@ -79,32 +73,14 @@ def plain(x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 100, 300])
-def test_the_order_is_the_stated_one(size: int) -> None:
-    vectors = np.random.default_rng(size).normal(size=(40, size)).astype(np.float32)
-    flat = vectors.reshape(-1)
-    for i in (0, 17):
-        out = np.empty(40)
-        squared_distances(flat, size, i, flat, 0, 40, out)
-        out = np.sqrt(out)
-        assert out.tolist() == plain(vectors[i], vectors).tolist()
-        np.testing.assert_allclose(
-            out, np.linalg.norm(vectors.astype(float) - vectors[i].astype(float), axis=1), rtol=1e-13
-        )
-    table = np.empty((40, 40))
-    for i in range(40):
-        squared_distances(flat, size, i, flat, 0, 40, table[i])
-    assert (table == table.T).all()
-    assert (np.diag(table) == 0).all()
-
-
-@pytest.mark.parametrize("size", [1, 7, 8, 300])
-@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 11])
-def test_many_at_once_are_the_same_bits(size: int, rows: int) -> None:
-    vectors = np.random.default_rng(size).normal(size=(20, size)).astype(np.float32)
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 11, 40])
+def test_the_order_is_the_stated_one_however_many_are_asked_for(size: int, rows: int) -> None:
+    vectors = np.random.default_rng(size).normal(size=(47, size)).astype(np.float32)
     others = vectors[5:].copy()
     out = np.full(rows, -1.0)
-    squared_distances(vectors.reshape(-1), size, 3, others.reshape(-1), 2, 2 + rows, out)
-    assert np.sqrt(out).tolist() == plain(vectors[3], others[2 : 2 + rows]).tolist()
+    squared_distances(vectors.reshape(-1), size, 8, others.reshape(-1), 2, 2 + rows, out)
+    assert np.sqrt(out).tolist() == plain(vectors[8], others[2 : 2 + rows]).tolist()
+    assert rows < 4 or out[1] == 0  # it is among the others
 
 
 @settings(max_examples=400)
@@ -125,13 +101,6 @@ def test_within_two_units_of_the_true_value(x: float) -> None:
 )
 def test_ends(x: float, value: float) -> None:
     assert elementary.exponential(x) == value
-
-
-def test_tables() -> None:
-    values = -np.linspace(0, 30, 60).reshape(6, 10)
-    found = elementary.exponentials(values)
-    assert found.shape == values.shape
-    assert found.tolist() == [[elementary.exponential(x) for x in row] for row in values.tolist()]
 
 
 def test_plain_python_gives_the_same_bits() -> None:

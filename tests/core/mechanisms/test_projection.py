@@ -35,13 +35,6 @@ def test_the_matrix(size: int, m: int, seed: int) -> None:
     np.testing.assert_allclose(projection_columns(size, m, seed), plain_columns(size, m, seed), rtol=1e-12)
 
 
-def test_its_entries_are_normal() -> None:
-    entries = projection_columns(300, 200, 3).reshape(-1) * math.sqrt(200)
-    limit = math.sqrt(math.log(2e6) / (2 * len(entries)))
-    assert stats.ks_1samp(entries, stats.norm.cdf, method="asymp").statistic < limit
-    assert (projection_columns(300, 200, 4) != projection_columns(300, 200, 3)).mean() > 0.999
-
-
 def test_the_projected_vectors() -> None:
     vectors = gaussian(300, 20)
     found = project(vectors, 6, 5)
@@ -52,15 +45,6 @@ def test_the_projected_vectors() -> None:
     )
 
 
-def test_distances_are_kept_on_average() -> None:
-    """Johnson and Lindenstrauss: E|Gx|² = |x|²; over 300 dimensions within a few per cent."""
-    vectors = gaussian(50, 400)
-    found = project(vectors, 300, 1)
-    ratio = np.linalg.norm(found[1:] - found[0], axis=1) / np.linalg.norm(vectors[1:] - vectors[0], axis=1)
-    assert abs(ratio.mean() - 1) < 0.05
-    assert np.abs(ratio - 1).max() < 0.25
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 6.0, 60.0])
 def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> None:
     vectors = gaussian(300, 20)
@@ -69,13 +53,6 @@ def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> No
     other = MVC(epsilon).compile(lexicon_at(project(vectors, 6, 5)))
     assert (made.sample(ids, draws_of(3000)) == other.sample(ids, draws_of(3000))).all()
     assert (made.summary.seed, made.summary.dimensions, made.summary.projected_from) == (5, 6, 20)
-
-
-def test_another_seed_is_another_mechanism() -> None:
-    lexicon = lexicon_at(gaussian(300, 20))
-    ids = (np.arange(3000) % 300).astype(np.int32)
-    first, second = (Projection(8.0, 6, seed).compile(lexicon).sample(ids, draws_of(3000)) for seed in (0, 1))
-    assert (first != second).mean() > 0.05
 
 
 def test_m_must_be_given_and_fit() -> None:

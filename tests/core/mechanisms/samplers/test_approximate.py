@@ -88,21 +88,6 @@ def points_near(vectors: np.ndarray, n: int, spread: float, seed: int = 1) -> np
     return vectors[rng.integers(0, len(vectors), n)] + spread * rng.normal(size=(n, vectors.shape[1]))
 
 
-@pytest.mark.parametrize(("words", "size"), [(2, 1), (3, 2), (64, 3), (700, 7), (2500, 12)])
-def test_cells_part_the_words(words: int, size: int) -> None:
-    vectors = gaussian(words, size)
-    made = CellIndex.of(vectors)
-    assert sorted(made.words.tolist()) == list(range(words))
-    assert made.starts[0] == 0
-    assert made.starts[-1] == words
-    assert (np.diff(made.starts) > 0).all()
-    centroids = made.columns.T
-    gaps = np.linalg.norm(vectors[:, None] - centroids[None], axis=2)
-    owner = np.empty(words, int)
-    owner[made.words] = np.repeat(np.arange(len(centroids)), np.diff(made.starts))
-    assert (gaps[np.arange(words), owner] <= gaps.min(axis=1) + 1e-5).all()
-
-
 @pytest.mark.parametrize("size", [1, 3, 4, 9, 20])
 def test_the_nearest_cells(size: int) -> None:
     vectors = gaussian(900, size)

@@ -185,13 +185,6 @@ class TestSampling:
             drawn = plain.draw(made, w, 40_000, f"{epsilon} {radius} {slots}")
             plain.check_draws(drawn, made.law(w))
 
-    @pytest.mark.parametrize("keep", [0.0, 0.7])
-    def test_with_some_outputs_only(self, keep: float) -> None:
-        outputs = np.arange(100, 300, dtype=np.int32)
-        made = ExponentialSampler.of(plain.gaussian(300, 6), 2.0, outputs=outputs, keep=keep, slots=16)
-        for w in (5, 200):
-            plain.check_draws(plain.draw(made, w, 40_000, f"outputs {keep}"), made.law(w))
-
     def test_after_the_last_round_comes_the_fallback(self) -> None:
         made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         found = enters(made)
@@ -203,21 +196,6 @@ class TestSampling:
             numbers = Numbers([entrance(made, w)], (-(-(farthest << 64) // 60), LAST))
             assert made.sample(np.array([w], np.int32), numbers)[0] == w
             assert numbers.asked == made.rounds[w]
-
-    def test_the_fallback_comes_out_as_often_as_the_law_says(self) -> None:
-        """Draws that were rejected in every round, counted beside those that were not: a binomial of the stated rate."""
-        made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
-        w, n = 3, 400_000
-        _, ids, weight = laws_of(made.cells[[w]])
-        out = plain.draw(made, w, n, "fallback")
-        tail_rate, head_rate = (float(weight[ids == output][0]) / 2**63 for output in (60, w))
-        away = np.minimum(plain.distances(plain.gaussian(60, 6))[w], made.figures[1])
-        accepted = np.array([float(acceptance(made.figures[0] * (x - made.level[w]))) for x in away])
-        rejected = (1 - accepted.mean() / 2**64) ** int(made.rounds[w])
-        own = head_rate + tail_rate * (rejected + (1 - rejected) * accepted[w] / accepted.sum())
-        assert rejected * tail_rate > 1e-3  # it is exercised
-        assert abs((out == w).mean() - own) < 5 * math.sqrt(own * (1 - own) / n)
-        assert made.law(w).probability[w] == pytest.approx(own, rel=1e-12)
 
     def test_a_draw_depends_on_its_word_and_block_alone(self) -> None:
         made = ExponentialSampler.of(plain.gaussian(150, 8), 1.5, slots=16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -82,14 +81,6 @@ def test_a_very_short_interval_is_uniform(end: float) -> None:
         assert drawn(np.uint64(bits), end) == pytest.approx(wanted, abs=1e-8)
 
 
-def test_the_ends_are_reached() -> None:
-    assert drawn(np.uint64(0), 2.0) == pytest.approx(-1, abs=1e-12)
-    assert drawn(np.uint64(2**64 - 1), 2.0) == pytest.approx(1, abs=1e-12)
-    # Far ends cannot be drawn by 64 bits; the draw stops where the numbers do.
-    assert drawn(np.uint64(0), 300.0) * 300 == pytest.approx(-math.log(65 * math.log(2)), rel=1e-12)
-    assert drawn(np.uint64(2**64 - 1), 300.0) * 300 == pytest.approx(65 * math.log(2), rel=1e-12)
-
-
 def test_the_law_of_the_noise() -> None:
     rows, end = 200_000, 1.5
     bits = np.random.default_rng(4).integers(0, 2**64, rows, dtype=np.uint64)
@@ -136,21 +127,6 @@ def test_ties_go_to_the_lower_id() -> None:
     )
     made = SelectionSampler(near, np.zeros((1, 3)), cumulative, np.array([1.0, 1.0]), NONE, SAID)
     assert made.sample(np.zeros(1, np.int32), Same()).tolist() == [0]  # type: ignore[arg-type]
-
-
-def test_how_many_take_part() -> None:
-    """With one word at distance 0 and all others too far to win, the others cannot be drawn; with equal ones all can."""
-    made = small_sampler()
-    far = replace(made, distance=np.where(made.distance > 0, 1e6, 0.0))
-    ids = np.arange(6000, dtype=np.int32) % 12
-    assert (far.sample(ids, draws(6000)) == ids).all()
-    # Equal distances: each of the k taking part wins with probability 1/k. Checked by chi-square.
-    n, near = 60_000, np.tile(np.arange(9, dtype=np.int32), (12, 1))
-    equal = replace(made, near=near, distance=np.zeros((12, 9)))
-    counts = np.bincount(equal.sample(np.zeros(n, np.int32), draws(n)), minlength=9)
-    weights = np.diff(np.concatenate([[0], made.cumulative.astype(float)])) / TOTAL
-    wanted = np.array([sum(weights[k - 1] / k for k in range(j + 1, 10)) for j in range(9)])
-    assert stats.chisquare(counts, wanted * n).pvalue > FALSE_ALARM
 
 
 def test_batches_are_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,17 +110,6 @@ class TestLaw:
                 wanted[order] += np.array(plain(form, words, at, epsilon)) / lists
             assert np.array(weights(made, word)) / TOTAL == pytest.approx(wanted, rel=1e-12)
 
-    def test_positions_end_at_the_last_word(self) -> None:
-        """A known wrong form has positions 0 to V: one too many, with a weight that no word has."""
-        words, epsilon = 4, 0.5
-        made = sampler("geometric", words, epsilon)
-        one_too_many = geometric(words + 1, words - 1, epsilon)
-        found = [w / TOTAL for w in weights(made, words - 1)]
-        assert found[-1] == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-12)
-        assert one_too_many[words] > 0.3
-        assert sum(one_too_many[:words]) < 0.7
-        assert made.place.max() == words - 1
-
     @pytest.mark.parametrize("form", FORMS)
     def test_a_very_large_epsilon_keeps_the_word_but_rules_nothing_out(self, form: str) -> None:
         found = weights(sampler(form, 300, 1e308), 17)
@@ -169,28 +158,6 @@ class TestBound:
         assert worst(sampler("geometric", 80, 0.6), 0.6) <= 0
         monkeypatch.setattr("dptext_spark.mechanisms.samplers.ordering.floor", lambda *_: 1)
         assert worst(sampler("geometric", 80, 0.6), 0.6) > 0
-
-    def test_words_missing_from_a_list_break_it(self) -> None:
-        """Lists of different words, a word drawn from the lists that hold it: the loss is far more than ε·max_l d_l.
-
-        40 words; the second list lacks every other one, as another embedding would.
-        """
-        words, epsilon = 40, 0.5
-        whole, some = list(range(words)), list(range(0, words, 2))
-
-        def law(word: int) -> np.ndarray:
-            total = np.zeros(words)
-            held = [order for order in (whole, some) if word in order]
-            for order in held:
-                total[order] += np.array(geometric(len(order), order.index(word), epsilon)) / len(held)
-            return total
-
-        laws = np.array([law(word) for word in whole])
-        loss = np.log(laws[:, None] / laws[None]).max(axis=2)
-        away = np.abs(np.subtract.outer(whole, whole))
-        assert (loss[away > 0] / (epsilon * away[away > 0])).max() > 5
-        # The second list's distances are shorter, so the largest is the first's; with whole lists it holds.
-        assert worst(sampler("geometric", words, epsilon, 2), epsilon) <= 0
 
 
 def exact_law(made: OrderingSampler, word: int) -> dict[int, int]:
