@@ -19,13 +19,13 @@ from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below
 from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
-from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
+from dptext_spark.mechanisms.privacy_loss.accountant import record_bound
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.record import loss_of, most_words, record_account
+from dptext_spark.model.record import loss_of, record_account
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts
@@ -104,9 +104,7 @@ def hockey_stick(one: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.long
 @pytest.mark.parametrize("consistency", ["token", "record"])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_no_two_records_of_one_skeleton_are_further_apart_than_the_budget(
-    consistency: str, count: int
-) -> None:
+def test_no_two_records_of_one_skeleton_pass_the_budget(consistency: str, count: int) -> None:
     """Outputs of each record are enumerated by the exact laws of the law that is chosen for it in its columns and elements."""
     made, of_record = model(consistency), consistency == "record"
     names, groups = words(SIZE), made.sampler.groups()
@@ -240,16 +238,10 @@ def test_a_preview_says_what_the_sentence_costs_as_a_record(consistency: str) ->
         ({"budget": {"delta": 1e-6}}, r"budget\.record: not set"),
         ({"budget": {"record": 5, "delta": 1}}, r"budget\.delta: 1 is not valid"),
         ({"budget": {"record": 5, "epsilon": 1}}, r"budget\.epsilon"),
-        ({"budget": {"record": 5}, "consistency": "dataset"}, "no ε of its own"),
-        ({"budget": {"record": 5}, "importance": {"percent": 30, "provider": "random"}}, "with importance"),
-        ({"budget": {"record": 5}, "mechanism": {"fluent": True}}, "with mechanism.fluent"),
-        ({"budget": {"record": 5}, "row_key": "id", "record_key": "person"}, "record_key: 'person'"),
         ({"budget": {"record": 5}, "record_key": "person"}, "record_key: 'person' is not valid"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused_before_anything_is_read(
-    section: Any, said: str
-) -> None:
+def test_settings_of_a_budget_that_are_wrong_are_refused(section: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         parse_config(PLAIN | section)
 
@@ -272,12 +264,3 @@ def test_each_law_has_its_own_remap() -> None:
     made = compile(CusText(epsilon=2.0, k=3, remap="bayes"), small(), DRAW, budget=BUDGET)
     assert len(made.samplers) > 1
     assert all(sampler.remap is not None for sampler in made.samplers)
-
-
-@pytest.mark.parametrize("wanted", [0, 1, 2, 3, 7, 8, 100, 99_999, 100_000])
-def test_the_largest_number_is_found_by_bisection(wanted: int) -> None:
-    def bound(draws: int) -> RecordBound:
-        epsilon = 2.0 if draws <= wanted else 9.0
-        return RecordBound(draws, epsilon, 0.0, "sum", epsilon)
-
-    assert most_words(bound, Budget(record=8.0, delta=0.5)) == wanted

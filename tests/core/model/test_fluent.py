@@ -13,12 +13,11 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chi2
 
-from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import MECHANISMS, CusText
-from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS
 from dptext_spark.mechanisms.privacy_loss import by_log_range
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.model.artifact import open_model, save_model
@@ -294,9 +293,7 @@ def test_a_preview_shows_laws_where_they_stand(lexicon: Lexicon, model: Privatiz
 class TestRefused:
     @pytest.mark.parametrize("consistency", ["record", "dataset"])
     def test_another_level_of_consistency(self, lexicon: Lexicon, model: Any, consistency: Any) -> None:
-        settings = {"mechanism": {"name": "custext", "fluent": True}, "consistency": consistency}
         for make in (
-            lambda: parse_model_config(settings),
             lambda: compile_model(FLUENT, lexicon, consistency=consistency),
             lambda: Privatizer(lexicon, model.sampler, consistency=consistency),
         ):
@@ -307,33 +304,13 @@ class TestRefused:
         levels = Importance(provider="random", levels=(Level(30, 1.0), Level(None, 2.0)))
         with pytest.raises(SettingsError, match=r"importance\.levels: 2 .* with mechanism\.fluent"):
             compile_model(FLUENT, lexicon, importance=levels)
-        section = {"provider": "random", "levels": [{"share": 30, "epsilon": 1}, {"epsilon": 2}]}
-        with pytest.raises(SettingsError, match=r"importance\.levels: 2 .* with mechanism\.fluent"):
-            parse_model_config({"mechanism": {"fluent": True}, "importance": section})
+
+    def test_an_epsilon_beyond_what_its_integers_hold(self) -> None:
+        with pytest.raises(SettingsError, match=r"^mechanism\.epsilon: 33 is not valid .*Choose 32 or less"):
+            CusText(33, fluent=True)
 
     def test_a_prior_without_pairs(self) -> None:
         plain = lexicon_of(30)
         bare = Lexicon(plain.vocabulary, plain.vectors)
         with pytest.raises(SettingsError, match=r"^mechanism\.fluent: not valid, because .*lexicon\.prior"):
             FLUENT.compile(bare)
-
-    def test_values(self) -> None:
-        for given, said in (
-            ({"epsilon": 33, "fluent": True}, r"^mechanism\.epsilon: 33 is not valid .*Choose 32 or less"),
-            ({"fluent": "yes"}, r"^mechanism\.fluent: 'yes' is not valid"),
-            ({"fluent": 1}, r"^mechanism\.fluent: 1 is not valid"),
-        ):
-            with pytest.raises(SettingsError, match=said):
-                parse_model_config({"mechanism": given})
-        for name in MECHANISMS:
-            if name != "custext":
-                with pytest.raises(SettingsError, match=r"mechanism\.fluent: no such setting"):
-                    parse_model_config({"mechanism": {"name": name, "fluent": True, "epsilon": 50}})
-
-
-def test_others_read_no_context(lexicon: Lexicon) -> None:
-    plain: Sampler = CusText(k=4).compile(lexicon)
-    assert not plain.reads_context
-    assert plain.inputs_after(np.zeros(1, np.int32), np.zeros(1, np.int32)) is None
-    alone, after = plain.law(3), plain.law_after(3, 5)
-    np.testing.assert_array_equal(after.weight, alone.weight)

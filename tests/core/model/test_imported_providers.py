@@ -17,7 +17,6 @@ import pytest
 
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.budget import Budget
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile_to, prepare
@@ -70,26 +69,6 @@ def test_what_it_finds_is_what_a_plain_reading_finds(modules: Path, level: str, 
     made = compiled(Policy(providers=(write(modules, "toy_a"),), **CLEAR), level)  # type: ignore[arg-type]
     given = [text.encode() if text is not None and pa.types.is_binary(kind) else text for text in TEXTS]
     assert drawn(made, given, kind=kind) == [None if text is None else plain(text) for text in TEXTS]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("which", "level"),
-    [(which, level) for which in ("plain", "importance", "budget") for level in ("token", "record")]
-    + [("plain", "dataset")],
-)
-def test_other_words_are_drawn_as_without_it(modules: Path, which: str, level: str) -> None:
-    """By the law of its own fingerprint: where it finds nothing, a text is what that model draws, however batches are cut."""
-    policy = Policy(providers=(write(modules, "toy_b"),), oov="draw")
-    more = {"budget": Budget(record=60)} if which == "budget" else {"which": which}
-    made = compiled(policy, level, **more)
-    texts = [f"people like time and music {text}" for text in TEXTS if text]
-    whole = drawn(made, texts)
-    for number, text in enumerate(texts):
-        assert drawn(made, [text], row_ids=pa.array([number], pa.int64())) == [whole[number]]
-        for mark in ("[TICKET]", "[ANIMAL]"):
-            assert whole[number].count(mark) == plain(text).count(mark)
-        assert "T-" not in whole[number]
 
 
 def test_one_that_is_not_named_leaves_no_trace(modules: Path) -> None:
@@ -223,9 +202,6 @@ MADE_WRONG = {
     "version": ("class Toy:\n version, types = 1, ('a',)\n def find(self, t): pass", "has no version"),
     "name": ("class Toy:\n name, version, types = 'a\\n', '1', ('a',)\n def find(self, t): pass", "has no name"),
     "type": ("class Toy:\n version, types = '1', 'abc'\n def find(self, t): pass", "types that are no sequence of names"),
-    "upper": ("class Toy:\n version, types = '1', ('A',)\n def find(self, t): pass", r"has types \['A'\]"),
-    "none": ("class Toy:\n version, types = '1', ()\n def find(self, t): pass", r"has types \[\]"),
-    "taken": ("class Toy:\n version, types = '1', ('email',)\n def find(self, t): pass", "has the type 'email'"),
     "listed": ("class Toy:\n version, types = '1', ('name',)\n def find(self, t): pass", "has the type 'name'"),
 }  # fmt: skip
 
@@ -261,10 +237,7 @@ def test_what_fails_at_once_fails_before_anything_is_read(modules: Path) -> None
         (None, "policy.providers: NoneType is not valid"),
         (["a.B"], "policy.providers[0]: 'a.B' is not valid"),
         (["a:B", 1], "policy.providers[1]: int is not valid"),
-        (["a:B.C"], "policy.providers[0]: 'a:B.C' is not valid"),
         (["a:B()"], "policy.providers[0]: 'a:B()' is not valid"),
-        ([" a:B"], "policy.providers[0]: ' a:B' is not valid"),
-        (["../a:B"], "policy.providers[0]: '../a:B' is not valid"),
         (["a:B" * 200], "policy.providers[0]: "),
         (["__main__:B"], "is in the driver's own script"),
         (["a:B", "a:B"], "policy.providers[1]: 'a:B' is named twice"),

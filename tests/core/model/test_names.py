@@ -7,7 +7,6 @@ from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -233,22 +232,6 @@ def test_a_batch_equals_its_rows_alone(texts: list[str], level: str) -> None:
     assert drawn(made, texts) == rows
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("which", "level"), CASES)
-def test_names_have_pseudonyms_beside_every_feature(which: str, level: str) -> None:
-    plain, made = model(which, level), pseudonymous(which, level)
-    (found,) = drawn(made, [LISTED_TEXT])
-    assert drawn(made, [LISTED_TEXT]) == [found]
-    assert not {"ada", "lovelace", "zorbtown"} & {word.strip(".,;").lower() for word in found.split()}
-    assert found.startswith("[NAME], ")
-    parts = [became.lower() for _, _, became in read_off(LISTED_TEXT, made, found)]
-    assert len(parts) == 9
-    surnames, givens = {parts[place] for place in (1, 3, 4, 8)}, {parts[place] for place in (0, 5, 7)}
-    assert (len(surnames), len(givens)) == ((4, 3) if level == "token" else (1, 1))
-    assert made.guarantee() == plain.guarantee()
-    assert made.fingerprint == plain.fingerprint
-
-
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
 def test_pseudonyms_are_those_of_every_run_column_and_model_with_the_key_and_the_level(level: str) -> None:
     text, found = "Ada Lovelace of New York", set()
@@ -295,11 +278,6 @@ def test_what_a_list_replaces_counts_before_the_search_within_it_and_not_beyond(
     assert not {"ada", "lovelace", "smith"} & set(found.lower().split())
 
 
-def test_what_is_kept_masked_or_an_identifier_has_no_pseudonym() -> None:
-    texts = ["Mary Smith school", "World", "james@example.org"]
-    assert drawn(pseudonymous("plain", "dataset"), texts) == ["Mary Smith school", "[NAME]", "[EMAIL]"]
-
-
 def test_counts_are_those_of_lists() -> None:
     given = {"column": "c", "row_ids": pa.array([1, 2, 3]), "key": KEY, "run_id": "r"}
     for made in (model("plain", "token"), searching("pseudonym", "plain", "token")):
@@ -307,30 +285,6 @@ def test_counts_are_those_of_lists() -> None:
         totals = named.privatize(pa.array([LISTED_TEXT, "Zorbtown school", None]), **given)[1].totals()
         assert (totals["names_masked"], totals["names_kept"]) == (1 + 9 + 1, 1)
         assert totals["persons_found"] == totals["locations_found"] == totals["identifiers"] == 0
-
-
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
-def test_rows_have_names_of_their_own(level: str) -> None:
-    """Row i looks for customer i alone; a batch with lists of all rows and of each comes out as its rows alone."""
-    customers, texts = ["Ada Lovelace", "Zorbla James", ""], ["Ada Lovelace, Dr. James", "Dr. James"] * 2
-    rows = np.array([0, 1, 1, 2])
-
-    def looking(which: list[int], texts_of: Any) -> Privatizer:
-        entries = [(n, customers[row]) for n, row in enumerate(which) if customers[row]]
-        places = [np.array([n for n, _ in entries], np.int64)]
-        own = NameTable.of([list_of(*(name for _, name in entries))], ["person"], places)
-        return model("plain", level).with_names(NameMatcher(NameTable.of([]), own)).of_rows(texts_of)
-
-    together = drawn(looking([0, 1, 2], rows), texts)
-    for number, (row, text) in enumerate(zip(rows, texts, strict=True)):
-        alone = looking([row], np.zeros(1, np.int64))
-        assert drawn(alone, [text], row_ids=pa.array([number])) == [together[number]]
-    assert "lovelace" not in together[0].lower()
-    assert "james" not in together[1].lower()
-    assert together[2].split(",")[0] != together[0].split(",")[0]
-    if level == "dataset":
-        assert together[2].split(". ")[-1] == together[1].split(". ")[-1] != "James"
-    assert len(together) == 4
 
 
 def test_a_preview_says_that_a_name_is_in_a_list() -> None:

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import pickle
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -130,20 +130,6 @@ class TestTokenLevel:
         assert abs((a == b).mean() - 1 / words) < 6 * np.sqrt(1 / words / rows)
         assert abs(np.corrcoef(a, b)[0, 1]) < 6 / np.sqrt(rows)
 
-    def test_two_epsilons_share_no_uniform(self) -> None:
-        """From one uniform, 55 % of a word's joint outcomes at ε = 1 and 2 were impossible under another word."""
-        lexicon, rows = lexicon_of([f"{a}{b}" for a in "abcde" for b in "fghij"]), 20_000
-        mechanisms = [CusText(epsilon, 4, "conservative") for epsilon in (1.0, 2.0)]
-        made = [Privatizer(lexicon, mechanism.compile(lexicon), DRAW_ALL) for mechanism in mechanisms]
-        assert made[0].fingerprint != made[1].fingerprint
-        outcomes = [run(m, ["af"] * rows)[0] for m in made]
-        joint = Counter(zip(*outcomes, strict=True))
-        first, second = (Counter(out) for out in outcomes)
-        assert len(joint) == 16
-        for (a, b), count in joint.items():
-            wanted = first[a] / rows * second[b] / rows
-            assert abs(count / rows - wanted) < 6 * np.sqrt(wanted / rows)
-
     def test_unknown_words_and_numbers_too(self) -> None:
         text = "frob 1234567890123456 frob 1234567890123456"
         outputs = [
@@ -163,47 +149,10 @@ class TestTokenLevel:
 class TestConsistency:
     WORD_LEVELS = pytest.mark.parametrize("level", ["record", "dataset"])
 
-    @staticmethod
-    def corpus(rows: int = 120, seed: int = 0) -> list[str]:
-        rng = np.random.default_rng(seed)
-        words = ["cat", "dog", "ox", "zebra", "o'clock", "été", "internationalisation", "привет"]
-        words += [
-            "frob",
-            "qwertyuiopasdfghjkl",
-            "12",
-            "007",
-            "1234567890123456789",
-        ]  # the lexicon lacks these
-        cases = [str, str.upper, str.capitalize]
-        return [" ".join(rng.choice(cases)(w) for w in rng.choice(words, size=12)) for _ in range(rows)]
-
-    @pytest.mark.parametrize("level", CONSISTENCY)
-    def test_by_group_by(self, level: str) -> None:
-        """Rows of 40 records in two columns, grouped by (scope, word): one replacement a group, or several."""
-        groups: dict[Any, list[str]] = defaultdict(list)
-        for column in ("question", "answer"):
-            texts = self.corpus(seed=len(column))
-            records = [f"r{i % 40}" for i in range(len(texts))]
-            out, _ = run(first_lane(level), texts, column=column, record_ids=pa.array(records))
-            for record, before, after in zip(records, texts, out, strict=True):
-                for word, new in zip(before.split(), tokens(after), strict=True):
-                    groups[record if level == "record" else None, form(word)].append(form(new))
-        assert max(map(len, groups.values())) > 2
-        if level == "token":
-            assert all(len(set(group)) > 10 for group in groups.values())
-        else:
-            assert all(len(set(group)) == 1 for group in groups.values())
-        if level == "record":
-            # Different records draw anew: a word has many replacements over 40 of them.
-            spread = defaultdict(set)
-            for (_, word), group in groups.items():
-                spread[word].add(group[0])
-            assert all(len(s) > 8 for s in spread.values())
-
     @WORD_LEVELS
     def test_it_holds_across_runs_batches_and_columns(self, level: str) -> None:
         texts = ["cat frob 12345", "dog cat frob 12345"]
-        records = pa.array(["r", "r"])
+        records = pa.array(["r", "r" if level == "record" else "s"])
         made = privatizer(DRAW_ALL, 3, level)
         first = run(made, texts, record_ids=records, run_id="monday", column="a")[0]
         for i in (0, 1):
@@ -398,14 +347,6 @@ class TestObject:
         assert sorted(asked) == sorted(map(WORDS.index, ("cat", "dog", "ox")))
         assert found == run(first_lane("dataset"), batches)[0]
         assert run(first_lane("dataset"), batches, key=RunKey.insecure(2))[0] != found
-
-    def test_a_lexicon_or_its_vocabulary_alone(self) -> None:
-        lexicon = lexicon_of(WORDS)
-        sampler = CusText(k=5).compile(lexicon)
-        first, second = (
-            run(Privatizer(words, sampler), ["cat dog ox"])[0] for words in (lexicon, lexicon.vocabulary)
-        )
-        assert first == second
 
     def test_a_real_law_reaches_the_text(self) -> None:
         """Each drawn word comes out of its law's support, as often as the law says."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -27,22 +28,22 @@ TABLE = pa.table({"id": [1, 2, 3, 4, 5], "body": BODIES, "note": NOTES})
 KEY = dp.RunKey.insecure(5)
 
 
-@pytest.fixture(scope="module")
+@cache
 def lexicon() -> dp.Lexicon:
     vectors = np.random.default_rng(5).standard_normal((len(WORDS), 4)).astype(np.float32)
     return dp.Lexicon(Vocabulary.of(WORDS), vectors, "euclidean")
 
 
-def model_at(lexicon: dp.Lexicon, level: str, importance: dp.Importance | None = None) -> Privatizer:
-    return dp.compile(dp.CusText(epsilon=1.0, k=8), lexicon, POLICY, consistency=level, importance=importance)
+def model_at(level: str, importance: dp.Importance | None = None) -> Privatizer:
+    return dp.compile(
+        dp.CusText(epsilon=1.0, k=8), lexicon(), POLICY, consistency=level, importance=importance
+    )
 
 
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
-def test_rows_are_drawn_as_by_the_model(
-    lexicon: dp.Lexicon, level: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_drawn_as_by_the_model(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dptext_spark.model.first_look.RunKey.generate", lambda: KEY)
-    model, columns = model_at(lexicon, level), {"body": pa.array(BODIES), "note": pa.array(NOTES)}
+    model, columns = model_at(level), {"body": pa.array(BODIES), "note": pa.array(NOTES)}
     ids = pa.array(range(5))
     drawn = draw_rows(model, columns)
     for name, texts in columns.items():
@@ -52,17 +53,15 @@ def test_rows_are_drawn_as_by_the_model(
     assert first.endswith(" [OOV]")
 
 
-def test_each_has_a_key_of_its_own_and_leaves_nothing(lexicon: dp.Lexicon) -> None:
-    model, words = model_at(lexicon, "dataset"), {"body": pa.array([" ".join(WORDS)])}
+def test_each_has_a_key_of_its_own_and_leaves_nothing() -> None:
+    model, words = model_at("dataset"), {"body": pa.array([" ".join(WORDS)])}
     # 8 words to 8 outputs each: that ten substitutions are one has a probability below 1e-9.
     assert len({draw_rows(model, words)["body"][0].as_py() for _ in range(10)}) > 1
     assert model._draws == {}
 
 
-def test_importance_chooses_in_all_texts_of_a_row(
-    lexicon: dp.Lexicon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = model_at(lexicon, "record", dp.Importance(provider="random", percent=50))
+def test_importance_chooses_in_all_texts_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_at("record", dp.Importance(provider="random", percent=50))
     asked: list[int] = []
     choose = Privatizer.choose
     monkeypatch.setattr(
@@ -73,13 +72,13 @@ def test_importance_chooses_in_all_texts_of_a_row(
     # Two of four words are drawn; a drawn word may come out as itself.
     words = " ".join(texts[0].as_py() for texts in drawn.values()).split()
     assert sum(a == b for a, b in zip(["send", "parcel", "give", "letter"], words, strict=True)) >= 2
-    weighed = model_at(lexicon, "token", dp.Importance(provider="column", percent=50, weights=("w",)))
+    weighed = model_at("token", dp.Importance(provider="column", percent=50, weights=("w",)))
     with pytest.raises(SettingsError, match="model: a few rows cannot show its draws"):
         draw_rows(weighed, {"body": pa.array(["send"])})
 
 
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "chunks", "dictionary", "large"])
-def test_a_table_is_previewed_whatever_holds_it(lexicon: dp.Lexicon, kind: str) -> None:
+def test_a_table_is_previewed_whatever_holds_it(kind: str) -> None:
     held = {
         "arrow": lambda: TABLE,
         "pandas": TABLE.to_pandas,
@@ -87,7 +86,7 @@ def test_a_table_is_previewed_whatever_holds_it(lexicon: dp.Lexicon, kind: str) 
         "dictionary": lambda: TABLE.set_column(1, "body", TABLE["body"].dictionary_encode()),
         "large": lambda: TABLE.set_column(1, "body", TABLE["body"].cast(pa.large_string())),
     }[kind]()
-    shown = dps.preview(held, ["body", "note"], model_at(lexicon, "record"), rows=4)
+    shown = dps.preview(held, ["body", "note"], model_at("record"), rows=4)
     assert list(shown.columns) == ["body", "note"]
     assert shown.columns["body"].before == tuple(BODIES[:4])
     assert shown.columns["note"].before == tuple(NOTES[:4])
@@ -98,12 +97,12 @@ def test_a_table_is_previewed_whatever_holds_it(lexicon: dp.Lexicon, kind: str) 
     assert body[1:3] == (None, "")
     assert repr(shown).startswith("TablePreview(4 rows, 2 columns, not shown")
     for rows, texts in ((TABLE.slice(0, 0), ()), (TABLE.slice(0, 1), (BODIES[0],))):
-        assert dps.preview(rows, ["body"], model_at(lexicon, "record")).columns["body"].before == texts
-    assert shown.guarantee == model_at(lexicon, "record").guarantee(of_rows=True)
+        assert dps.preview(rows, ["body"], model_at("record")).columns["body"].before == texts
+    assert shown.guarantee == model_at("record").guarantee(of_rows=True)
 
 
-def test_a_notebook_shows_rows_escaped_and_says_why_nothing_is_spent(lexicon: dp.Lexicon) -> None:
-    model = model_at(lexicon, "record")
+def test_a_notebook_shows_rows_escaped_and_says_why_nothing_is_spent() -> None:
+    model = model_at("record")
     shown = dps.preview(TABLE, ["body", "note"], model)
     html = shown._repr_html_()
     assert "<script" not in html
@@ -137,10 +136,10 @@ INVALID = pa.Array.from_buffers(pa.string(), 1, [None, OFFSETS, pa.py_buffer(b"s
     ],
 )
 def test_what_does_not_fit_is_named_without_a_word_of_it(
-    lexicon: dp.Lexicon, table: object, columns: list[str], said: str
+    table: object, columns: list[str], said: str
 ) -> None:
     with pytest.raises(DataError, match=said) as caught:
-        dps.preview(table, columns, model_at(lexicon, "record"))  # type: ignore[arg-type]
+        dps.preview(table, columns, model_at("record"))  # type: ignore[arg-type]
     assert "secret" not in str(caught.value)
 
 
@@ -151,6 +150,6 @@ def test_what_does_not_fit_is_named_without_a_word_of_it(
         *((columns, 5, "columns: no list of text columns") for columns in ([], "body")),
     ],
 )
-def test_what_is_asked_is_checked(lexicon: dp.Lexicon, columns: list[str], rows: int, said: str) -> None:
+def test_what_is_asked_is_checked(columns: list[str], rows: int, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        dps.preview(TABLE, columns, model_at(lexicon, "record"), rows=rows)
+        dps.preview(TABLE, columns, model_at("record"), rows=rows)

@@ -17,14 +17,6 @@ SCHEMA = Struct(
 )
 
 
-def test_names_of_types_are_sparks() -> None:
-    assert str(SCHEMA) == (
-        "struct<id:bigint,body:string,notes:array<struct<text:string,by:string>>,"
-        "attributes:map<string,struct<text:string,by:string>>>"
-    )
-    assert SCHEMA.fields[1].raw == "varchar(20)"
-
-
 def test_files_without_sparks_schema() -> None:
     note = pa.struct([("text", pa.string()), ("by", pa.large_string())])
     found = of_arrow(
