@@ -57,10 +57,8 @@ def comparable(char: str) -> bool:
         tuple(map(int, version.split(".")))
         for version in (unicodedata.unidata_version, tables().unicode_version)
     )
-    if mine == packaged:
-        return True
-    if mine < packaged:
-        return unicodedata.category(char) != "Cn"
+    if mine <= packaged:
+        return mine == packaged or unicodedata.category(char) != "Cn"
     old = unicodedata.ucd_3_2_0.category(char)
     return old != "Cn" and old == unicodedata.category(char)
 
@@ -104,21 +102,13 @@ def written(word: str, how: str) -> str:
 
 @dataclass
 class Piece:
-    """What one stretch of the input becomes.
-
-    Attributes:
-        source: the input.
-        action: `gap`, `kept`, `drawn`, `masked`, `any word` (drawn over the lexicon), `digits`.
-        text: what is written; for `any word` the shape.
-        counter: the counter that it belongs to; empty for gaps.
-        symbols: whether it is no word, but symbols that spell.
-    """
+    """What one stretch of the input becomes."""
 
     source: str
-    action: str
-    text: str
-    counter: str = ""
-    symbols: bool = False
+    action: str  # gap, kept, drawn, masked, any word (drawn over the lexicon), digits
+    text: str  # what is written; for `any word` the shape
+    counter: str = ""  # that it belongs to; empty for gaps
+    symbols: bool = False  # that spell, and no word
 
 
 @dataclass
@@ -145,11 +135,9 @@ class Plain:
 
     def look_up(self, word: str, after_apostrophe: bool = False) -> Piece:
         """One word, whole: kept as a stop word, drawn, or unknown."""
-        base = form(word)
-        kept = Piece(word, "kept", lower(word) if self.policy.case == "lower" else word, "stop_kept")
+        base, how = form(word), shape(word) if self.policy.case == "carry" else "lower"
         if self.stops(base, after_apostrophe):
-            return kept
-        how = shape(word) if self.policy.case == "carry" else "lower"
+            return Piece(word, "kept", lower(word) if self.policy.case == "lower" else word, "stop_kept")
         if base in self.number:
             return Piece(word, "drawn", written(self.words[self.draw(self.number[base])], how), "drawn")
         return self.unknown(word)
@@ -157,15 +145,13 @@ class Plain:
     def unknown(self, word: str) -> Piece:
         """A word that is not looked up any more."""
         how = shape(word) if self.policy.case == "carry" else "lower"
-        kept = Piece(word, "kept", lower(word) if self.policy.case == "lower" else word, "oov")
-        masked, any_word = Piece(word, "masked", "[OOV]", "oov"), Piece(word, "any word", how, "oov")
-        return {"keep": kept, "mask": masked, "draw": any_word}[self.policy.oov]
+        kept = "kept", lower(word) if self.policy.case == "lower" else word
+        became = {"keep": kept, "mask": ("masked", "[OOV]"), "draw": ("any word", how)}
+        return Piece(word, *became[self.policy.oov], "oov")
 
     def digits(self, digits: str) -> Piece:
-        kept, masked = Piece(digits, "kept", digits, "numbers"), Piece(digits, "masked", "[NUM]", "numbers")
-        return {"keep": kept, "mask": masked, "random": Piece(digits, "digits", "", "numbers")}[
-            self.policy.numbers
-        ]
+        became = {"keep": ("kept", digits), "mask": ("masked", "[NUM]"), "random": ("digits", "")}
+        return Piece(digits, *became[self.policy.numbers], "numbers")
 
     def pieces(self, text: str) -> Iterator[Piece]:
         """Cut a text and say what becomes of each stretch."""

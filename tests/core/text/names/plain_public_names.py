@@ -9,22 +9,10 @@ from typing import NamedTuple
 from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, tables
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import excluded_words
+from dptext_spark.text.names import public_names as rules
 from dptext_spark.text.names.name_table import TITLES
 from dptext_spark.text.names.normal_words import LONGEST
-from dptext_spark.text.names.public_names import (
-    ALWAYS,
-    COMMON,
-    FOLDER,
-    LIKELY,
-    LISTS,
-    MOST_WORDS,
-    NO_NAMES,
-    OTHER_TITLES,
-    PARTICLES,
-    PREPOSITIONS,
-    SURE,
-    TITLES_ONLY,
-)
+from dptext_spark.text.names.public_names import ALWAYS, COMMON, FOLDER, LIKELY, LISTS, MOST_WORDS, SURE
 from dptext_spark.text.policy import packaged_stop_words
 from tests.core.text.names.plain_names import BREAKS, kind, words
 
@@ -67,11 +55,11 @@ def lists() -> Lists:
     def folded(some: list[str]) -> set[str]:
         return {normal(one)[0] for one in some if len(normal(one)) == 1}
 
-    stop = folded([*packaged_stop_words(), *NO_NAMES.split()])
+    stop = folded([*packaged_stop_words(), *rules.NO_NAMES.split()])
     english = folded([*Lexicon.default().vocabulary.strings().to_pylist(), *excluded_words()]) | stop
-    marked = [
-        folded(some.split()) for some in (f"{TITLES} {OTHER_TITLES}", TITLES_ONLY, PARTICLES, PREPOSITIONS)
-    ]
+    titles = f"{TITLES} {rules.OTHER_TITLES}"
+    marks = (titles, rules.TITLES_ONLY, rules.PARTICLES, rules.PREPOSITIONS)
+    marked = [folded(some.split()) for some in marks]
     return Lists(dict(entries), beginnings, english, stop, *marked)
 
 
@@ -103,30 +91,20 @@ def lines_of(text: str, most: int) -> list[list[Word]]:
             last = None
         written = text[word.start : word.stop].rstrip(".")
         letters = [char for char in written if kind(char) == kind(written[0])]
+        single = len(letters) == 1
         titled = last is not None and last.is_word and last.form in lists().titles_only
-        rest = gap[1:] if titled and gap.startswith(".") else gap
-        joined = (
-            last is not None
-            and all(kind(char) in (SPACE, HYPHEN) for char in rest)
-            and sum(kind(char) == HYPHEN for char in rest) <= 1
-        )
-        is_word = (
-            0 < len(word.form.encode()) <= LONGEST
-            and kind(written[0]) != DIGIT
-            and not (word.start > 0 and text[word.start - 1] == "@")
-        )
-        form = word.form.rstrip(".") if len(letters) == 1 else word.form
-        last = Word(
-            word.start,
-            word.stop - (len(letters) == 1 and word.form.endswith(".")),
-            form,
-            is_word,
+        rest = [kind(char) for char in (gap[1:] if titled and gap.startswith(".") else gap)]
+        joined = last is not None and {*rest} <= {SPACE, HYPHEN} and rest.count(HYPHEN) <= 1
+        begins = not joined and (last is None or any(char in ENDS_SENTENCE for char in gap))
+        mention = text[: word.start].endswith("@")
+        is_word = 0 < len(word.form.encode()) <= LONGEST and kind(written[0]) != DIGIT and not mention
+        form = word.form.rstrip(".") if single else word.form
+        end = word.stop - (single and word.form.endswith("."))
+        capital, upper = (
             is_word and is_upper(written[0]),
-            is_word and len(letters) > 1 and all(map(is_upper, letters)),
-            len(letters) == 1,
-            not joined and (last is None or any(char in ENDS_SENTENCE for char in gap)),
-            joined,
+            is_word and not single and all(map(is_upper, letters)),
         )
+        last = Word(word.start, end, form, is_word, capital, upper, single, begins, joined)
         found[-1].append(last)
         before = word.after
     return found
@@ -166,16 +144,14 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
     def unknown(i: int) -> bool:
         return line[i].form not in held.english
 
+    def particle(i: int) -> bool:
+        return line[i].joined and line[i].is_word and line[i].form in held.particles
+
     def tail(i: int) -> int:
         j = i + 1
         while j < n and j - i < 4 and line[j].joined:
-            _, surname, _, _ = classes(j)
-            if (line[j].capital and line[j].single and follows(j + 1)) or (
-                line[j].capital
-                and not line[j].single
-                and not stop(j)
-                and (surname >= COMMON or classes(j)[GIVEN] >= LIKELY or unknown(j))
-            ):
+            named = classes(j)[SURNAME] >= COMMON or classes(j)[GIVEN] >= LIKELY or unknown(j)
+            if line[j].capital and (follows(j + 1) if line[j].single else named and not stop(j)):
                 j += 1
             elif line[j].form in held.particles and follows(j + 1) and not stop(j + 1):
                 j += 2
@@ -184,30 +160,25 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
         return j
 
     def person(i: int, j: int, *, titled: bool = False) -> int:
-        name = line[i].start
         k = i
         while k < j:
+            start, of = k, GIVEN
             given, surname, _, _ = classes(k)
             if line[k].single:
-                found.append(Part(line[k].start, line[k].end, INITIAL, name))
+                of = INITIAL
             elif line[k].form in held.particles and k + 1 < j and (k > i or not line[k].capital):
-                found.append(Part(line[k].start, line[k + 1].end, SURNAME, name))
-                k += 1
-            elif (
-                (k > i and k == j - 1) or (titled and j - i == 1) or given == 0 or (k > i and surname > given)
-            ):
-                found.append(Part(line[k].start, line[k].end, SURNAME, name))
-            else:
-                found.append(Part(line[k].start, line[k].end, GIVEN, name))
+                of, k = SURNAME, k + 1
+            elif given == 0 or (titled and j - i == 1) or (k > i and (k == j - 1 or surname > given)):
+                of = SURNAME
+            found.append(Part(line[start].start, line[k].end, of, line[i].start))
             k += 1
         return j
 
     def place(i: int) -> tuple[int, int, int]:
         best = (0, 0, 0)
         for length in range(1, 5):
-            if i + length > n or (length > 1 and not line[i + length - 1].joined):
-                break
-            if not line[i + length - 1].is_word:
+            end = i + length - 1
+            if end >= n or not line[end].is_word or (length > 1 and not line[end].joined):
                 break
             key = tuple(line[i + m].form for m in range(length))
             city, region = held.entries.get(key, [0] * 4)[2:]
@@ -217,14 +188,8 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
                 break
         return best
 
-    i = 0
-    if (
-        signed
-        and 0 < n <= 3
-        and all(word.capital for word in line)
-        and not stop(0)
-        and classes(0)[GIVEN] >= COMMON
-    ):
+    i, short = 0, signed and 0 < n <= 3 and all(word.capital for word in line)
+    if short and not stop(0) and classes(0)[GIVEN] >= COMMON:
         person(0, n)
         return found
     while i < n:
@@ -235,28 +200,14 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
             continue
         after = follows(i + 1) and not stop(i + 1)
         next_given, next_surname = classes(i + 1)[:2] if i + 1 < n else (0, 0)
-        if (
-            word.capital
-            and word.form in held.titles
-            and after
-            and not line[i + 1].single
-            and (
-                word.form in held.titles_only
-                or next_surname >= LIKELY
-                or next_given >= LIKELY
-                or unknown(i + 1)
-            )
-        ):
+        title, only = word.capital and word.form in held.titles, word.form in held.titles_only
+        likely_next = max(next_given, next_surname) >= LIKELY
+        if title and after and not line[i + 1].single and (only or likely_next or unknown(i + 1)):
             i = person(i + 1, tail(i + 1), titled=True)
             continue
-        if word.capital and word.form in held.titles_only and not after:
+        if word.capital and only and not after:
             behind = i + 1
-            while (
-                behind < min(n, i + 3)
-                and line[behind].joined
-                and line[behind].form in held.particles
-                and line[behind].is_word
-            ):
+            while behind < min(n, i + 3) and particle(behind):
                 behind += 1
             if behind > i + 1 and follows(behind) and not stop(behind):
                 i = person(i + 1, tail(behind), titled=True)
@@ -264,14 +215,13 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
         length, likely, of = place(i)
         if length and not stop(i):
             near = i > 0 and line[i - 1].form in held.prepositions
+            whole = line[i : i + length]
             written_as = not word.capital or all(
-                line[i + m].capital or line[i + m].form in held.particles for m in range(length)
+                each.capital or each.form in held.particles for each in whole
             )
             named = (likely == SURE and (word.capital or near)) or (telling(i) and (likely == LIKELY or near))
-            person_too = length == 1 and (
-                (given >= SURE and after and next_surname >= LIKELY)
-                or (likely < SURE and (given >= SURE or surname >= SURE))
-            )
+            with_surname = given >= SURE and after and next_surname >= LIKELY
+            person_too = length == 1 and (with_surname or (likely < SURE and max(given, surname) >= SURE))
             if written_as and named and not person_too:
                 found.append(Part(word.start, line[i + length - 1].end, of, word.start))
                 i += length
@@ -284,28 +234,15 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
                 i = person(i, tail(j))
                 continue
         if word.capital and not word.single:
-            surely = after and next_surname >= LIKELY
-            if not stop(i) and (
-                given >= LIKELY
-                or (surname >= SURE and (telling(i) or not unknown(i)))
-                or (surname == LIKELY and telling(i) and not length)
-            ):
-                i = person(i, tail(i))
-                continue
-            if given >= COMMON and telling(i) and surely:
+            sure = surname >= SURE and (telling(i) or not unknown(i))
+            alone = surname == LIKELY and telling(i) and not length
+            beside = given >= COMMON and telling(i) and after and next_surname >= LIKELY
+            if beside or (not stop(i) and (given >= LIKELY or sure or alone)):
                 i = person(i, tail(i))
                 continue
         if not word.capital and given == ALWAYS:
-            j = i + 1
-            if (
-                j < n
-                and line[j].joined
-                and line[j].is_word
-                and not line[j].capital
-                and classes(j)[SURNAME] >= SURE
-            ):
-                j += 1
-            i = person(i, j)
+            lower = i + 1 < n and line[i + 1].joined and line[i + 1].is_word and not line[i + 1].capital
+            i = person(i, i + 1 + (lower and next_surname >= SURE))
             continue
         i += 1
     return found
