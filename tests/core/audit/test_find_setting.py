@@ -47,15 +47,6 @@ def public(rows: int = ROWS, least: int = 3) -> Records:
     return Records(pa.array(texts), None)
 
 
-def test_requirements_of_a_text_are_told_from_those_of_words() -> None:
-    requirement = text_requirement("linkage_top1(10000) <= 0.1")
-    assert requirement is not None
-    assert (requirement.subject, requirement.limit) == ("linkage_top1(10000)", 0.1)
-    assert text_requirement("singled_out < 0.2") is not None
-    assert text_requirement("bayes token <= 0.3") is None
-    assert text_requirement("N_w max <= 0.5") is None
-
-
 @pytest.mark.parametrize(
     ("requirement", "problem"),
     [

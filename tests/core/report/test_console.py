@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dptext_spark.report.console import LEAST_WIDTH, LINES, RESTRICTED, WIDTH, Screen, width
+from dptext_spark.report.console import LEAST_WIDTH, LINES, WIDTH, Screen, width
 
 LONG = "a sentence of several words that goes on " * 12
 
@@ -18,18 +18,6 @@ def test_a_line_is_as_wide_as_the_terminal_and_100_columns_elsewhere(monkeypatch
     assert width() == 77
     monkeypatch.setenv("COLUMNS", "9")
     assert width() == LEAST_WIDTH
-
-
-def test_the_order_is_that_of_a_reader() -> None:
-    shown = Screen(
-        "done", [("rows", "7"), ("nothing", "")], [("figure", "1", "its meaning")], ["MIND THIS."], [("output", "/out")],
-        "dptext report", restricted=True,
-    )  # fmt: skip
-    assert shown.text().splitlines() == [
-        RESTRICTED, "done", "  rows     7", "  figure  1  its meaning", "  WARNING  MIND THIS.", "  output   /out",
-        "  next     dptext report",
-    ]  # fmt: skip
-    assert shown.pairs == [("rows", "7"), ("WARNING", "MIND THIS."), ("output", "/out")]
 
 
 @pytest.mark.parametrize("columns", [40, 60, WIDTH, 200])

@@ -33,12 +33,7 @@ HEADINGS = [
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    return small_model()
-
-
-@pytest.fixture(scope="module")
-def facts(model: Model) -> ReportFacts:
-    return gathered(row(model), model=model)
+    return small_model(words=60)
 
 
 @pytest.fixture(scope="module")

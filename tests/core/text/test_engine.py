@@ -162,18 +162,6 @@ def test_what_is_before_the_first_longer_word_does_not_depend_on_blocks(
         assert run(privatizer(policy, 3), texts)[0] == wanted
 
 
-def test_a_word_is_the_same_word_in_every_case() -> None:
-    """The capital of a final sigma, a micro sign or a dotless i is that of another letter: they stay as they are."""
-    words = ["λόγος", "µ", "ı", "ſ", "x\u0345", "ǆ", "ϐ", "ß", "cat"]
-    made = Privatizer(Vocabulary.of(words), Step(1, len(words)), Policy())
-    for spelt in (str, str.upper, str.capitalize):
-        out, _ = run(made, [spelt("cat")] * 3)
-        assert form(out[0].decode()) == words[0]
-    for word in words:
-        for how in ("lower", "capitalised", "upper"):
-            assert form(written(word, how)) == word
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
 @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
 def test_types_and_slices(kind: pa.DataType, tokenizer: str) -> None:
@@ -282,19 +270,6 @@ def test_words_that_share_their_first_bytes(words: list[str]) -> None:
     wanted = [*known[1:], known[0], *("[OOV]" for _ in unknown)]
     assert out[0].decode() == " ".join(wanted)
     assert counters.totals()["oov"] == len(unknown)
-
-
-def test_a_lexicon_in_any_order_of_bytes() -> None:
-    """Words of 1 to 60 bytes over few letters: hash chains, and both tables, get long."""
-    rng = np.random.default_rng(0)
-    words = sorted({"".join(rng.choice(list("abc"), size=n)) for n in range(1, 61) for _ in range(60)})
-    vocabulary = Vocabulary.of(words)
-    made = Privatizer(vocabulary, Step(0, len(words)), ALL_DRAWN)
-    others = [w + "c" for w in words if w + "c" not in set(words)]
-    out, counters = run(made, [" ".join(words), " ".join(others)])
-    assert out[0].decode() == " ".join(words)
-    assert counters.column("drawn").tolist() == [len(words), 0]
-    assert counters.column("oov").tolist() == [0, len(others)]
 
 
 def test_words_that_only_whitespace_can_cut() -> None:

@@ -115,10 +115,7 @@ def test_what_is_kept_is_not_looked_for() -> None:
             ({"model": "m", "threshold": value}, rf"policy\.names\.threshold: {value!r} is not valid")
             for value in (0, 1.01, True, "0.5", float("nan"))
         ),
-        (
-            {"lists": True, "threshold": 0.6},
-            r"policy\.names\.threshold: 0\.6 .* without policy\.names\.model",
-        ),
+        ({"lists": True, "threshold": 0.6}, r"policy\.names\.threshold: 0\.6 .* without policy\.names\.mod"),
         ("lists", r"policy\.names: str is not valid"),
         ({1: 2}, r"policy\.names\.1: no such setting"),
     ],

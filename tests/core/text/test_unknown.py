@@ -16,8 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.unknown_words import (
     AT_ONCE,
@@ -31,7 +29,7 @@ from dptext_spark.text.unknown_words import (
     likely_language,
     refusal,
 )
-from tests.core.text.samples import POLICIES, TEXTS, WORDS, Step, WordsOnly, plain, privatizer, run
+from tests.core.text.samples import POLICIES, TEXTS, WORDS, WordsOnly, plain, privatizer, run
 
 GERMAN = "Seit gestern kann ich mich leider nicht mehr anmelden, obwohl das Passwort stimmt."
 FRENCH = "Depuis hier je ne peux plus me connecter, alors que mon mot de passe est juste."
@@ -166,19 +164,3 @@ def test_scripts_without_spaces_never_leave_in_clear(oov: str, tokenizer: str, s
     # Each stretch between spaces and marks is one word.
     words, missing = count_unknown(privatizer(WordsOnly()).engine, pa.array(UNSPACED[:3]))
     assert words.tolist() == missing.tolist() == [2, 2, 2]
-
-
-def test_case_is_folded_one_character_to_one_in_every_script() -> None:
-    held = ["straße", "ılık", "ilik", "λόγος", "οδοσ", "жук"]
-    engine = Privatizer(Vocabulary.of(held), Step(0, len(held)), WordsOnly(), "token").engine  # type: ignore[arg-type]
-
-    def known(*words: str) -> list[bool]:
-        return [int(one) == 0 for one in count_unknown(engine, pa.array(words))[1]]
-
-    # ẞ is folded to ß; SS is not, unless the lexicon holds it, too.
-    assert known("straße", "Straße", "STRAẞE", "STRAßE", "STRASSE") == [True, True, True, True, False]
-    # A dotless i is a letter of its own; its capital I, and the dotted one, are folded to i.
-    assert known("ılık", "ilik", "ILIK", "İLİK", "Ilık") == [True, True, True, True, False]
-    # A final sigma is found as it is written; capitals are folded to the other one.
-    assert known("λόγος", "Λόγος", "ΛΌΓΟΣ", "ΟΔΟΣ", "οδος") == [True, True, False, True, False]
-    assert known("Жук", "ЖУК") == [True, True]

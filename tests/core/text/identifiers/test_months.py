@@ -108,9 +108,6 @@ def test_a_name_alone_or_within_a_word_is_none(language: str) -> None:
 
 
 def test_who_asks_for_no_language_finds_english_dates_only() -> None:
-    for language, texts in WRITTEN.items():
-        for text in texts:
-            assert dates(text, finder(language)) == [text]
     for text in ("3. März 2024", "12 août", "5 de mayo de 2023", "3 марта"):
         assert dates(text, ENGLISH) == []
     for text in ("March 4, 2021", "4th of July", "Mar. 4", "3 May 2024", "December 2020", "2021-03-04"):

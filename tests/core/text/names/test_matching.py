@@ -92,18 +92,14 @@ def test_it_finds_what_the_rules_say(texts: list[str]) -> None:
         ("Dr Pepper and Dr. Pepper", ["Dr Pepper", "Pepper"]),
         ("studio 54 but not studio 545", ["studio 54"]),
         # With the marks of its entry, and without.
-        (
-            "Smith & Sons, Smith&Sons, smith sons, Smith and Sons",
-            ["Smith & Sons", "Smith&Sons", "smith sons", "Smith"],
-        ),
+        ("Smith & Sons, Smith&Sons, smith sons", ["Smith & Sons", "Smith&Sons", "smith sons"]),
+        ("Smith and Sons", ["Smith"]),
         ("A/B Corp, A B Corp; A-B Corp", ["A/B Corp", "A B Corp", "A-B Corp"]),
         ("St. Mary's and St Mary", ["St. Mary", "St Mary"]),
         ("Ann (Nancy) de Vries", ["Ann (Nancy) de Vries"]),
         # One comma: a surname stands before it.
-        (
-            "Byron, Augusta; Augusta Byron; Byron Augusta",
-            ["Byron, Augusta", "Augusta Byron", "Byron Augusta"],
-        ),
+        ("Byron, Augusta; Augusta Byron", ["Byron, Augusta", "Augusta Byron"]),
+        ("Byron Augusta", ["Byron Augusta"]),
         ("A. Byron and Byron, A. and Dr. Byron, not Dr. Augusta", ["A. Byron", "Byron, A.", "Byron"]),
         ("Acme, Inc. and Acme Inc.", ["Acme, Inc", "Acme Inc"]),
     ],
@@ -335,21 +331,8 @@ def test_the_guide_tells_how_names_are_found() -> None:
 
 
 def test_a_word_ends_with_its_text() -> None:
-    texts = [
-        "Smi",
-        "th",
-        "Smith",
-        "Smith",
-        "",
-        "S",
-        "mith",
-        f"{'x' * 57} Smith",
-        "5Smith",
-        "O",
-        "'Brien",
-        "Jos",
-        "é",
-    ]
+    texts = ["Smi", "th", "Smith", "Smith", "", "S", "mith", "x" * 57 + " Smith"]
+    texts += ["5Smith", "O", "'Brien", "Jos", "é"]
     wanted: list[list[tuple[int, int, int]]] = [[] for _ in texts]
     wanted[2] = wanted[3] = [(0, 5, 0)]
     wanted[7], wanted[8] = [(58, 63, 0)], [(1, 6, 0)]
