@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from dptext_spark.disclosure.statement import Statement
@@ -29,10 +28,6 @@ def test_it_is_html_with_all_text_escaped() -> None:
     ]
     assert "<b>" not in STATEMENT.html()
     assert "<h3>" in STATEMENT.html()
-
-
-def test_it_is_json_and_reads_back() -> None:
-    assert Statement.of(json.loads(json.dumps(STATEMENT.as_dict()))) == STATEMENT
 
 
 def test_it_grows_under_a_heading_or_by_one() -> None:

@@ -140,17 +140,11 @@ POLICIES = st.builds(
     tokenizer=st.sampled_from(["words", "whitespace"]),
     identifiers=st.just(NO_IDENTIFIERS),
 )
+FAKES = Identifiers(*["fake"] * 6, "keep", "fake", "fake")
 IDENTIFYING = st.builds(
     dataclasses.replace,
     POLICIES,
-    identifiers=st.sampled_from(
-        [
-            NO_IDENTIFIERS,
-            Identifiers(date="mask"),
-            Identifiers(*["fake"] * 6, "keep", "fake", "fake"),
-            Identifiers(phone="fake"),
-        ]
-    ),
+    identifiers=st.sampled_from([NO_IDENTIFIERS, Identifiers(date="mask"), FAKES, Identifiers(phone="fake")]),
 )
 IDENTIFIERS = (
     *("jane.doe@example.com", "https://example.com/a(b)?c=1.", "www.example.org/x", "+49 171 1234567"),
@@ -162,17 +156,11 @@ IDENTIFIERS = (
 IDENTIFYING_TEXTS = st.lists(
     st.one_of(TEXTS, st.sampled_from(IDENTIFIERS), st.sampled_from([" ", " "])), max_size=5
 ).map("".join)
+PSEUDONYMS = functools.partial(NameSearch, True, "pseudonym")  # what is done with places follows
 NAMING = st.builds(
     dataclasses.replace,
     IDENTIFYING,
-    names=st.sampled_from(
-        [
-            NameSearch(),
-            NameSearch(lists=True),
-            NameSearch(lists=True, person="pseudonym", location="pseudonym"),
-            NameSearch(lists=True, person="pseudonym", location="keep"),
-        ]
-    ),
+    names=st.sampled_from([NameSearch(), NameSearch(lists=True), *map(PSEUDONYMS, ("pseudonym", "keep"))]),
 )
 NAMES = (
     "Ada Lovelace", "Dr. O'Brien's ", "in New York", "ADA", " J. Smith-Jones ", "Mr van der Berg", "london", "Ada-cat ", "Oslo1",
