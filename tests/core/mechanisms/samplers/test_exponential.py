@@ -14,7 +14,6 @@ import pytest
 
 from dptext_spark.mechanisms.samplers import exponential
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, bound_up
-from dptext_spark.mechanisms.samplers.exponential_rows import acceptance
 from dptext_spark.mechanisms.samplers.table import laws_of
 from dptext_spark.randomness import Draws
 from tests.core.mechanisms import plain_whole as plain
@@ -132,15 +131,6 @@ class TestLaw:
             assert sum(exact.values()) == 1
             for u, weight in zip(law.ids.tolist(), law.weight.tolist(), strict=True):
                 assert abs(weight - exact[u] * 2**63) <= 2 + exact[u] * 2**63 * Fraction(1, 2**46)
-
-    def test_what_is_accepted_at_any_distance_would_be_accepted_at_its_own(self) -> None:
-        vectors = plain.gaussian(120, 3)
-        for epsilon in (0.05, 1.0, 6.0):
-            made = ExponentialSampler.of(vectors, epsilon, slots=16)
-            step, cut, _ = made.figures
-            for w, row in enumerate(np.minimum(plain.distances(vectors), cut)):
-                least = min(int(acceptance(step * (x - made.level[w]))) for x in row)
-                assert least * (1 - 1e-8) <= int(made.surely[w]) <= least
 
     def test_where_the_ball_fits_the_head_no_distance_is_needed(self) -> None:
         vectors = plain.gaussian(200)

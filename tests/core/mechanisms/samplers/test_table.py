@@ -108,16 +108,6 @@ def test_rows_have_a_power_of_two_of_slots(k: int) -> None:
     assert made.cells.nbytes == 16 * slots
 
 
-def test_rows_are_independent() -> None:
-    ids = np.array([[0, 1, 2], [2, 1, 0], [9, 8, -1]], np.int32)
-    probability = np.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.9, 0.1, 0.0]])
-    made = TableSampler.of(ids, probability, NONE, TableSummary(sets=1))
-    laws = [dict(zip(*(x.tolist() for x in made.law(w)[::2]), strict=True)) for w in range(3)]
-    assert laws[0] == {0: 0.5, 1: 0.25, 2: 0.25}
-    assert laws[1] == {0: 0.25, 1: 0.25, 2: 0.5}
-    assert laws[2] == pytest.approx({8: 0.1, 9: 0.9})
-
-
 def test_too_many_outputs() -> None:
     with pytest.raises(SettingsError, match="4096"):
         sampler([1 / 5000] * 5000)
