@@ -1,4 +1,4 @@
-"""What users import, pinned: names, signatures, and that importing the package costs nothing."""
+"""What users import, pinned: names, signatures, costs, and examples that run; those that need Spark are run in tests/spark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dptext_spark as dp
 from dptext_spark import audit
 from dptext_spark import spark as dps
+from tests.core.examples import DOORS, HEADING, documented, failures
 
 MECHANISMS = {
     "CusText": "(epsilon, k, mapping, metric, remainder, calibration, fluent, remap)",
@@ -100,7 +102,6 @@ PREPARE = {
     "dptext_spark.report.console.progress",
     "dptext_spark.report.console.write",
 }
-DOORS = {"dp": dp, "dps": dps, "audit": audit}
 SURFACE = {
     "dp": {name.split(".")[1] for name in SIGNATURES if name.startswith("dp.")}
     | {"MECHANISMS", "__version__", "errors"},
@@ -203,3 +204,29 @@ def test_what_users_copy_stays_on_the_surface() -> None:
     prepare = found.pop("prepare.py")
     assert prepare == PREPARE
     assert {name: names - {COMMAND} for name, names in found.items() if names - {COMMAND}} == {}
+
+
+SETTINGS = """
+input: {path: /data/reviews}
+columns: [body]
+row_key: id
+mechanism: {name: custext, epsilon: 2.0}
+output: {path: /data/reviews_sanitized}
+"""
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_each_public_name_has_an_example(door: str) -> None:
+    if door == "dps":
+        pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+    without = [name for name, text in documented(door) if not HEADING.search(text) or ">>> " not in text]
+    assert without == []
+
+
+@pytest.mark.long
+def test_the_examples_without_spark_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reviews.yaml").write_text(SETTINGS, encoding="utf-8")
+    names: dict[str, Any] = {}  # the first example of each door imports it
+    assert failures("dp", names) == ""
+    assert failures("audit", names) == ""

@@ -1,9 +1,12 @@
-"""What pages say of the code and of the benchmarks' records is what those say."""
+"""What pages say of the code, of other languages and of the benchmarks' records is what those say."""
 
 from __future__ import annotations
 
 import re
+import runpy
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -14,6 +17,8 @@ from dptext_spark.audit.table_audit import MEANING
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.disclosure.disclosure import LINKAGE
+from dptext_spark.lexicon.characters import look_up_form
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey
@@ -21,7 +26,8 @@ from dptext_spark.report.summary import RISKS, USEFUL, usefulness_beside_risk
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.display import silent
 from dptext_spark.text.policy import LANGUAGES, Identifiers, Policy
-from tests.docs.pages import CHECKOUT, blocks, figures, text
+from dptext_spark.text.unknown_words import LEAST_ROWS, LEAST_WORDS, UnknownWords, refusal
+from tests.docs.pages import CHECKOUT, DOCS, blocks, figures, text
 
 LISTS, RULES = "lists and a capital", "lists and how names are written"
 MODEL = "lists, how names are written, and a classifier"
@@ -225,3 +231,56 @@ def test_the_comparison_has_a_source_for_each_tool_and_says_something_of_each() 
     assert {f"presidio-analyzer {version}" in page for _, version in presidio} == {True}
     (spacy,) = re.findall(r"^spacy==(\S+)$", text("constraints.txt"), flags=re.MULTILINE)
     assert f"spaCy {spacy}" in page
+
+
+PAGE = DOCS / "guide" / "another-language.md"
+VECTORS = DOCS / "examples" / "word_vectors.py"
+
+
+def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+    lower_case = runpy.run_path(str(VECTORS))["lower_case"]
+    cased = "Haus 1 0\nhaus 0 1\nSTRAẞE 2 1\nund 1 2\nTür 3 1\n"
+    (tmp_path / "de.vec").write_text(f"5 2\n{cased}", encoding="utf-8")
+    lower_case(str(tmp_path / "de.vec"), str(tmp_path / "lower.vec"))
+    read = Lexicon.read(tmp_path / "de.vec").vocabulary.strings().to_pylist()
+    assert read == ["haus", "und"]  # the others are dropped
+    lexicon = Lexicon.read(tmp_path / "lower.vec")
+    assert lexicon.vocabulary.strings().to_pylist() == ["haus", "straße", "und", "tür"]
+    assert lexicon.vectors[0].tolist() == [1.0, 0.0]
+
+
+def test_vectors_of_a_small_text_put_together_what_stands_together(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+    vectors_of_text = runpy.run_path(str(VECTORS))["vectors_of_text"]
+    lines = ("zug bahnhof gleis", "konto zinsen überweisung", "paket lieferung zusteller")
+    fields = [tuple(line.split()) for line in lines]
+    lines = [f"Der {a} und {b} heute" for three in fields for a in three for b in three if a != b]
+    (tmp_path / "public.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
+    vectors_of_text(str(tmp_path / "public.txt"), str(tmp_path / "de.vec"), dimensions=6, least=3)
+    lexicon = Lexicon.read(tmp_path / "de.vec")
+    words = lexicon.vocabulary.strings().to_pylist()
+    assert set(words[:3]) == {"der", "und", "heute"}  # commonest first
+    assert set(words[3:]) == {word for three in fields for word in three}
+    lengths = np.linalg.norm(lexicon.vectors, axis=1, keepdims=True)
+    unit = lexicon.vectors / np.maximum(lengths, 1e-9)  # a word of all documents is beside all alike
+    for three in fields:
+        at = [words.index(word) for word in three]
+        others = [i for i in range(3, len(words)) if i not in at]
+        assert (unit[at] @ unit[at].T).min() > (unit[at] @ unit[others].T).max()
+
+
+def test_case_is_folded_as_the_page_says() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for written, form in {"STRAẞE": "straße", "STRASSE": "strasse", "İ": "i", "ΛΟΓΟΣ": "λογοσ"}.items():
+        assert f"`{written}`" in page
+        assert f"`{form}`" in page
+        assert look_up_form(written) == form
+
+
+def test_the_message_is_the_one_that_runs_end_with() -> None:
+    (said,) = blocks(PAGE, "text")
+    found = UnknownWords(1000, 1000, 900, 10_000, 7_500)
+    assert " ".join(said.split()) == str(refusal(found, "German", can_tell=True))
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"Fewer than {LEAST_WORDS} words, or than {LEAST_ROWS} rows" in page
