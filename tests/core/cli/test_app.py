@@ -87,6 +87,7 @@ HEAVY = ["numpy", "numba", "pyarrow", "pydantic", "pyspark", "faiss"]
         ("main(['--help'])", HEAVY),
         pytest.param("main(['preview', 'Hello 42'])", ["pandas", "pyspark", "py4j"], marks=pytest.mark.long),
     ],
+    ids=["import", "help", "preview"],
 )
 def test_the_package_and_a_command_import_what_they_need(act: str, unwanted: list[str]) -> None:
     if "preview" in act:

@@ -60,20 +60,16 @@ def test_a_relative_path_is_of_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [absolute(path) for path in ("in", "./in", "a/../in")] == [str(tmp_path / "in")] * 3
 
 
+SAME_TABLES = [("tickets", "spark_catalog.default.Tickets"), ("`s`.`t`", "SPARK_CATALOG.s.T")]
+CREDENTIALS = ["s3a://id:secret@bucket/a", "https://host/a?sv=1&sig=abc"]
+
+
 @pytest.mark.parametrize(
     ("asked", "true", "false"),
     [
         (TABLE.fullmatch, ["t", "s.t", "c.s.t", "`odd name`.t"], ["", "a.b.c.d", "a b", "a;b", ".t", "t."]),
-        (
-            lambda pair: same_table(*pair),
-            [("tickets", "spark_catalog.default.Tickets"), ("`s`.`t`", "SPARK_CATALOG.s.T")],
-            [("a.t", "b.t"), ("c.a.t", "a.t")],
-        ),
-        (
-            holds_credentials,
-            ["s3a://id:secret@bucket/a", "https://host/a?sv=1&sig=abc"],
-            ["abfss://container@account.host/a", "/data/a:b@c"],
-        ),
+        (lambda pair: same_table(*pair), SAME_TABLES, [("a.t", "b.t"), ("c.a.t", "a.t")]),
+        (holds_credentials, CREDENTIALS, ["abfss://container@account.host/a", "/data/a:b@c"]),
     ],
     ids=["catalog names", "tables without case, with Spark's defaults", "credentials"],
 )

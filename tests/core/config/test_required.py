@@ -83,9 +83,8 @@ def test_a_budget_gives_every_mechanism_a_figure_of_a_record() -> None:
 
 def test_a_plan_of_such_a_figure_is_refused(tmp_path: Path) -> None:
     beginning(Lexicon.default(), 200).save(tmp_path / "lexicon")
-    settings: dict[str, Any] = {
-        "mechanism": {"name": "tem", "epsilon": 9.0}, "lexicon": {"source": str(tmp_path / "lexicon")},
-    }  # fmt: skip
+    settings: dict[str, Any] = {"mechanism": {"name": "tem", "epsilon": 9.0}}
+    settings["lexicon"] = {"source": str(tmp_path / "lexicon")}
     with pytest.raises(SettingsError, match="'record_epsilon' has no figure by this mechanism"):
         plan(accepted(require=["record_epsilon <= 9"], **settings))
     assert plan(accepted(require=["ledger_epsilon <= 9"], **settings)).facts.guarantee.kind == "metric_dp"

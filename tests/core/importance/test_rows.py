@@ -112,11 +112,9 @@ def made(consistency: str, provider: ImportanceProvider, **selection: Any) -> tu
     chosen = Importance(provider=provider.name, weights=weights, **selection)
     laws = [Seen(n + 1, len(WORDS), Guarantee("epsilon_dp", epsilon)) for n, epsilon in enumerate(EPSILONS)]
     laws = laws[: len(chosen.cumulative)]
-    first = Privatizer(
-        Vocabulary.of(list(WORDS)), laws[0], Policy(stop_words="draw"), consistency,  # type: ignore[arg-type]
-        selector=Selector(chosen, provider, tuple(laws[1:])),
-    )  # fmt: skip
-    return first, laws
+    words, policy = Vocabulary.of(list(WORDS)), Policy(stop_words="draw")
+    selector = Selector(chosen, provider, tuple(laws[1:]))
+    return Privatizer(words, laws[0], policy, consistency, selector=selector), laws  # type: ignore[arg-type]
 
 
 def outcomes(

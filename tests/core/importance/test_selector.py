@@ -192,10 +192,8 @@ class TestLevels:
         for level, expected in (("token", 1 + 4 * 4), ("record", 1 + 4 * 2)):
             first, second = (Step(n, len(WORDS), law) for n, law in enumerate(laws))
             chosen = Importance(provider="random", levels=(Level(20), Level(None)))
-            made = Privatizer(
-                Vocabulary.of(list(WORDS)), first, DRAW, level,  # type: ignore[arg-type]
-                selector=Selector(chosen, Lengths(), (second,)),
-            )  # fmt: skip
+            selector = Selector(chosen, Lengths(), (second,))
+            made = Privatizer(Vocabulary.of(list(WORDS)), first, DRAW, level, selector=selector)  # type: ignore[arg-type]
             _, counters = sanitized(made, ["seventh cat dog cat dog"])
             assert made.units.multiples == (1, 4)
             assert made.units.of_one.epsilon == 0.5

@@ -80,10 +80,9 @@ class TestRowsOfOneEntry:
     )
     def test_the_weightier_counts(self, settling: Any, status: str, why: str | None, later: int) -> None:
         first = entry(status=RESERVED)
-        rows = [
-            replace(first, status=now, why=because, at=first.at + timedelta(seconds=later + number))
-            for number, (now, because) in enumerate(settling)
-        ]
+        times = [first.at + timedelta(seconds=later + number) for number in range(len(settling))]
+        changes = zip(times, settling, strict=True)
+        rows = [replace(first, status=now, why=because, at=at) for at, (now, because) in changes]
         for order in ([first, *rows], [*reversed(rows), first]):
             (found,) = settled(order)
             assert (found.status, found.why, found.entry) == (status, why, first.entry)
@@ -91,9 +90,8 @@ class TestRowsOfOneEntry:
     def test_entries_stay_apart_and_in_order(self) -> None:
         one, two = entry(status=RESERVED), entry(status=RESERVED)
         found = settled([replace(two, status=SPENT), two, one])
-        assert [(each.entry, each.status, each.at) for each in found] == [
-            (one.entry, RESERVED, one.at), (two.entry, SPENT, two.at),
-        ]  # fmt: skip
+        expected = [(one.entry, RESERVED, one.at), (two.entry, SPENT, two.at)]
+        assert [(each.entry, each.status, each.at) for each in found] == expected
 
 
 def row_of(one: Entry | Decision, **changes: Any) -> dict[str, Any]:
