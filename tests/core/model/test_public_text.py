@@ -88,14 +88,13 @@ def test_a_corpus_that_is_no_file(lexicon: Lexicon, tmp_path: Path) -> None:
         read_prior(tmp_path, lexicon)
 
 
-def test_settings_that_name_a_corpus(corpus: Path, tmp_path: Path) -> None:
+def test_settings_that_name_a_corpus(corpus: Path) -> None:
     run = {"columns": ["body"], "output": {"path": "/out"}}
     with pytest.raises(SettingsError, match=r"^lexicon.prior.corpus: '/in/a.txt' is the input"):
         parse_config({**run, "input": {"path": "/in"}, "lexicon": {"prior": {"corpus": "/in/a.txt"}}})
     for prior, said in (
         ({}, "lexicon.prior.corpus"),
         ({"corpus": ""}, "lexicon.prior.corpus"),
-        ("public.txt", "lexicon.prior"),
         ({"file": "x"}, "lexicon.prior.file: no such setting"),
         ({"corpus": "s3://user:secret@bucket/x"}, "lexicon.prior.corpus: the path holds a password"),
     ):
@@ -104,8 +103,6 @@ def test_settings_that_name_a_corpus(corpus: Path, tmp_path: Path) -> None:
     config = parse_model_config({"lexicon": {"prior": {"corpus": str(corpus)}}})
     assert config.spec()["lexicon"]["prior"] == {"corpus": str(corpus)}
     assert "prior" not in parse_model_config({}).spec()["lexicon"]
-    with pytest.raises(DataError, match=r"lexicon.prior.corpus: .* cannot be read"):
-        prepare(parse_model_config({"lexicon": {"prior": {"corpus": str(tmp_path / "nowhere")}}}))
 
 
 def test_a_model_keeps_its_prior_which_is_no_part_of_its_fingerprint(
