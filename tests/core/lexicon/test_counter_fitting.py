@@ -18,7 +18,7 @@ from tools.wordnet import ADJECTIVE, ADVERB, NOUN, WordNet
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> Path:
+def word_table(tmp_path: Path) -> Path:
     return write_forms(tmp_path / "sources")
 
 
@@ -53,8 +53,8 @@ def test_contrary_words_and_their_satellites(dictionary: Path) -> None:
     assert adverbs == wordnet.DERIVATION * wordnet.TWO_SATELLITES
 
 
-def test_forms_and_classes(dictionary: Path, sources: Path) -> None:
-    forms = read_forms(sources)
+def test_forms_and_classes(dictionary: Path, word_table: Path) -> None:
+    forms = read_forms(word_table)
     assert forms["films"] == {(("film", "n"), "plural"): None, (("film", "v"), "third person"): None}
     assert forms["film"] == {(("film", "n"), "noun"): None, (("film", "v"), "verb"): None}
     assert forms["ross"] == {(("ross", "n"), "name"): None}
@@ -64,16 +64,16 @@ def test_forms_and_classes(dictionary: Path, sources: Path) -> None:
     found = [CLASSES[place] for place in shares[1:].argmax(axis=1)]
     assert found == ["adverb", "name", "function word", "name"]
     assert shares[0, CLASSES.index("noun")] == 0.5
-    (sources / word_forms.TABLE_FILE).unlink()
+    (word_table / word_forms.TABLE_FILE).unlink()
     with pytest.raises(DataError, match=r"^forms: .* lemminflect"):
-        read_forms(sources)
+        read_forms(word_table)
 
 
-def test_counter_fitting_joins_synonyms_and_parts_antonyms(dictionary: Path, sources: Path) -> None:
+def test_counter_fitting_joins_synonyms_and_parts_antonyms(dictionary: Path, word_table: Path) -> None:
     words = "good bad superb film movie films movies funny rum".split() + [f"w{i}" for i in range(40)]
     numbers = {word: number for number, word in enumerate(words)}
     adjectives = {word: {((word, "a"), "adjective"): None} for word in ("bad", "superb", "funny", "rum")}
-    forms = {**read_forms(sources), **adjectives}
+    forms = {**read_forms(word_table), **adjectives}
     start = normalised(np.random.default_rng(0).normal(size=(len(words), 24)) + 0.7)
     moving = forces(numbers, forms, WordNet.open(dictionary), start)
     pairs = {(words[i], words[j]) for force in moving for i, j in zip(force.first, force.second, strict=True)}
