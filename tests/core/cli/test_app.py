@@ -43,6 +43,13 @@ def dptext(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    """Return what a command prints as JSON, and nothing that stood there before."""
+    capsys.readouterr()
+    assert dptext(*arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
 def plain(text: str) -> str:
     """Take colours, boxes and line breaks out of what the help shows."""
     return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", text).split())
@@ -152,8 +159,7 @@ def test_preview_prints_both_texts(settings: Path, words: str, capsys: pytest.Ca
     assert "[OOV]" in out
     lexicon = words.removeprefix("lexicon.source=")
     settings.write_text(f"{SETTINGS}policy: {{oov: keep}}\nlexicon: {{source: {lexicon}}}\n")
-    assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
+    assert as_json(capsys, "preview", "Qwxyz", "--config", settings)["output"] == "Qwxyz"
 
 
 @pytest.mark.long
@@ -172,8 +178,7 @@ def test_preview_of_fluent_draws_has_plain_ones(tmp_path: Path, capsys: pytest.C
         assert head == name
         assert len(drawn) == len(text.split())
         assert set(drawn) <= known
-    assert dptext("preview", text, *taken, "--json") == 0
-    assert "plain" not in json.loads(capsys.readouterr().out)
+    assert "plain" not in as_json(capsys, "preview", text, *taken)
 
 
 @pytest.fixture
@@ -188,10 +193,8 @@ def words(tmp_path: Path) -> str:
 
 
 def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
     arguments = ("--set", words, "--set", "mechanism.k=6")
-    assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = as_json(capsys, "calibrate", *arguments, "-r", "N_w p50 < 0.4")
     assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4") == 0
     assert f"ε = {found['epsilon']:g} is the largest found" in capsys.readouterr().out
     assert found["exact"]
@@ -204,9 +207,8 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
     assert at["holds"]
     assert at["figures"][0]["judged"] < 0.4
     assert len(at["figures"][0]["word"]) == 2
-    assert dptext("preview", at["figures"][0]["word"], "--set", words, "--set", "mechanism.k=6",
-                  "--set", f"mechanism.epsilon={found['epsilon']}", "--json") == 0  # fmt: skip
-    (word,) = json.loads(capsys.readouterr().out)["words"]
+    drawn = ("--set", f"mechanism.epsilon={found['epsilon']}")
+    (word,) = as_json(capsys, "preview", at["figures"][0]["word"], *arguments, *drawn)["words"]
     itself = {entry["word"]: entry["probability"] for entry in word["candidates"]}[word["text"]]
     assert itself == pytest.approx(at["figures"][0]["value"])
 
@@ -216,9 +218,7 @@ def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.Captur
     noise = ("--set", words, "--set", "mechanism.name=mvc")
     law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]")
     for settings, exact, count in ((noise, False, 37), (law, True, 39)):
-        capsys.readouterr()
-        assert dptext("calibrate", *settings, "-r", "bayes token <= 0.5", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
+        found = as_json(capsys, "calibrate", *settings, "-r", "bayes token <= 0.5")
         assert (found["exact"], found["guessing"]["words"], found["words"]) == (exact, count, 0)
     assert dptext("calibrate", *noise, "-r", "bayes worst <= 0.5") == 2
     assert "Use 'bayes token'" in capsys.readouterr().err
@@ -238,9 +238,7 @@ def test_calibrate_on_a_public_text(words: str, tmp_path: Path, capsys: pytest.C
     rng = random.Random(5)
     text.write_text("".join(f"{' '.join(rng.choices(names, k=rng.randint(2, 6)))}\n" for _ in range(60)))
     asked = ["calibrate", "--set", words, "--set", "mechanism.name=tem", "--public", text]
-    capsys.readouterr()
-    assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9", "--json") == 0
-    best = json.loads(capsys.readouterr().out)["met"][0]
+    best = as_json(capsys, *asked, "-r", "linkage_top1(50) <= 0.9")["met"][0]
     at = next(point for point in best["curve"] if point["epsilon"] == best["epsilon"])
     assert at["figures"][0]["judged"] <= 0.9
     assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9") == 0
@@ -263,17 +261,14 @@ def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--full", "mechanisms"], ["mechanisms", "--full"]):
         assert dptext(*words) == 0
         assert all(f"\n{name}\n  paper" in capsys.readouterr().out for name in ["tem"])
-    assert dptext("mechanisms", "--json") == 0
-    assert [record["name"] for record in json.loads(capsys.readouterr().out)] == list(MECHANISMS)
-    assert dptext("mechanisms", "tem", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["name"] == "tem"
+    assert [record["name"] for record in as_json(capsys, "mechanisms")] == list(MECHANISMS)
+    assert as_json(capsys, "mechanisms", "tem")["name"] == "tem"
 
 
 def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("lexicon", "info") == 0
     assert "21,163" in capsys.readouterr().out
-    assert dptext("lexicon", "info", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = as_json(capsys, "lexicon", "info")
     assert (found["words"], found["dimensions"], found["metric"]) == (21163, 113, "cosine")
     assert found["version"] == 4
     assert "packaged counts" in found["prior"]
@@ -293,8 +288,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
     assert dptext("lexicon", "info", folder) == 0
     assert re.search(r"duplicates +1\n", capsys.readouterr().out)
     overrides = ("--set", f"lexicon.source={folder}", "--set", "mechanism.k=4")
-    assert dptext("preview", "wa wb", *overrides, "--json") == 0
-    (word, *_) = json.loads(capsys.readouterr().out)["words"]
+    (word, *_) = as_json(capsys, "preview", "wa wb", *overrides)["words"]
     assert {entry["word"] for entry in word["candidates"]} <= {f"w{c}" for c in "abcdefgh"}
 
 
@@ -333,8 +327,7 @@ def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.C
     assert job[0].columns == ("a", "b")
     assert job[0].mechanism.epsilon == 2
     for more, restricted in (((), None), (("--internal",), {"words": 7.0, "record_epsilon": None})):
-        assert dptext("run", settings, "--json", *more) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = as_json(capsys, "run", settings, *more)
         assert (found["status"], found["run_id"], found["rows"]) == ("succeeded", "r1", 5)
         assert found.get("restricted") == restricted
 

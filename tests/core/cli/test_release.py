@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dptext_spark.config.styles import REQUIRED, TableSettings, settings_file
-from tests.core.cli.test_app import SETTINGS, dptext
+from tests.core.cli.test_app import SETTINGS, as_json, dptext
 
 
 @pytest.fixture
@@ -97,22 +95,18 @@ def test_a_requirement_of_an_audit_needs_a_row_key(here: Path, capsys: pytest.Ca
 
 def test_the_settings_of_a_run_are_all_an_audit_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     named = ("-s", "output.path=/none/other", "--label", "stars")
-    assert dptext("audit", "r.yaml", "--dry-run", "--json", *named) == 0
-    short: dict[str, Any] = json.loads(capsys.readouterr().out)
+    short = as_json(capsys, "audit", "r.yaml", "--dry-run", *named)
     assert (short["table"], short["source"], short["label"]) == ("/none/other", "/none/in", "stars")
     assert short["metrics"] == "/none/other_audit/restricted/metrics"
-    long = ["audit", "/none/out", "--against", "/none/in", "--config", "r.yaml", "--dry-run", "--json"]
-    assert dptext(*long) == 0
-    written = json.loads(capsys.readouterr().out)
-    assert dptext("audit", "r.yaml", "--dry-run", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == written
+    long = ["audit", "/none/out", "--against", "/none/in", "--config", "r.yaml", "--dry-run"]
+    written = as_json(capsys, *long)
+    assert as_json(capsys, "audit", "r.yaml", "--dry-run") == written
 
 
 def test_settings_are_known_by_their_sections_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("r.yaml").rename("reviews.settings")
     Path("in.json").write_text('{"input": "a text", "output": "another"}\n')  # a table of one record
-    assert dptext("audit", "reviews.settings", "--dry-run", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["source"] == "/none/in"
+    assert as_json(capsys, "audit", "reviews.settings", "--dry-run")["source"] == "/none/in"
     assert dptext("run", "in.json") == 2
     assert "dptext start in.json" in capsys.readouterr().err
 
