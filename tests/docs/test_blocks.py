@@ -59,13 +59,6 @@ def test_the_settings_of_whole_jobs_have_the_same_columns() -> None:
     assert {parse_config(given).columns for given in whole} == {("title", "body")}
 
 
-def test_keys_are_those_that_it_says() -> None:
-    (block,) = [one for one in blocks(CHECKOUT / "docs/security.md", "yaml") if one.startswith("key:")]
-    keys = [parse_config({**LEAST, **yaml.safe_load(line)}).key for line in block.splitlines()]
-    assert [key.kind for key in keys] == ["file", "env", "secret", "file"]
-    assert [key.deliver for key in keys] == ["closure", "closure", "closure", "executors"]
-
-
 def test_every_command_is_one_that_the_command_line_takes() -> None:
     known = dict(of_the_command_line())
     assert len(commands("dptext")) > 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -173,6 +174,25 @@ def test_what_audits_find_in_the_files_of_settings_is_that_of_the_newest_record(
         cells = " | ".join("" if value is None else f"{value:.2f}" for value in values)
         shown = re.findall(rf"(?m)^\| `{name}` \| .* \| (.*? \| .*?) \|$", text("docs/guide/settings.md"))
         assert shown == [cells] or name in ("cosine", "rouge_1")  # which the page leaves out
+
+
+def test_goals_of_the_lexicon_are_judged_by_the_newest_records_that_have_them() -> None:
+    gains: dict[tuple[str, ...], str] = {}
+    for file in sorted(records.RECORDS.glob("*-utility_gain-full.json")):
+        for grid in json.loads(file.read_text(encoding="utf-8"))["sections"]["utility_gain"]["grids"]:
+            gains |= {(grid["title"], *row[:2]): row[-1] for row in grid["rows"]}
+    words, vectors = "accuracy, bag of words", "accuracy, sentence embeddings"
+    for shown, kind, figure, goal in (
+        ("accuracy of a bag of words, sentences", "sentences", words, 0.03),
+        ("accuracy on sentence embeddings, sentences", "sentences", vectors, 0.03),
+        ("accuracy of a bag of words, texts of ten", "longer texts", words, 0.02),
+        ("accuracy on sentence embeddings, texts of ten", "longer texts", vectors, 0.02),
+        ("word order, sentences", "sentences", "order", 0.03),
+    ):
+        found = [gains[f"{kind}: at equal success", figure, level] for level in (0.45, 0.5, 0.4)]
+        missed = [round(goal - float(gain.split()[0]), 3) for gain in found]
+        told = ", ".join("met" if less <= 0 else str(less) for less in missed)
+        assert f"| {shown} | +{goal} | {', '.join(found)} | {told} |" in text("docs/guide/lexicon.md")
 
 
 def test_the_page_on_scale_is_worked_out_from_the_newest_record() -> None:

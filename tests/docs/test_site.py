@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.generate import floors, records
+from docs.generate import floors
 from docs.generate.check import problems_of
-from docs.generate.fill import MARK, filled, pages
+from docs.generate.fill import MARK, pages
 from docs.generate.references import DOORS, commands, defaults
 from dptext_spark.audit.table_audit import MEANING
 from dptext_spark.cli.app import EXIT_CODES
@@ -144,25 +144,12 @@ def test_the_reference_of_python_names_the_public_surface() -> None:
     assert named == public - {"dp.__version__", "dp.errors"}
 
 
-def test_the_benchmarks_are_those_of_the_records() -> None:
-    page = site()["benchmarks.md"]
-    for name, (record, section) in records.newest().items():
-        part = page.split(f"\n### {name}\n")[1].split("\n### ")[0]
-        assert record["file"] in part
-        assert all(figure["unit"] in part for figure in section["figures"])
-
-
 def test_the_picture_of_the_floors_is_the_contract() -> None:
     page = site()["development/architecture.md"]
     for room in (room for floor in floors.layers() for room in floor):
         assert f">{room}</text>" in page
         (said,) = re.findall(rf"^\| `{room}` \| (.+) \|$", page, flags=re.MULTILINE)
         assert said.endswith(".")
-
-
-def test_a_file_of_the_project_keeps_its_links_in_the_site() -> None:
-    page = filled("<!-- generate: file CONTRIBUTING.md -->", "development/contributing.md")
-    assert "](../development/architecture.md)" in page
 
 
 PAGE = """<html><head><link rel="stylesheet" href="style.css"><link rel="canonical" href="https://example.net/"></head>
