@@ -113,11 +113,6 @@ class TestSimilarity:
         assert same["bleu"] == pytest.approx(100.0)
         assert same["cosine"] == pytest.approx(1.0)
         assert same["rouge_1"] == same["rouge_2"] == same["rouge_l"] == 1.0
-        # river and bank are replaced, in one of two texts: F1 of 4/6 and 1, mean 5/6.
-        altered = Pair(texts[:2], ["the dog likes the house garden", texts[1]])
-        other = values(similarity(engine, lexicon.vectors, altered))
-        assert other["rouge_1"] == pytest.approx(5 / 6)
-        assert other["cosine"] < 1.0
         assert same["distinct_words_share"] == 1.0
         poorer = Pair(texts[:2], ["the dog likes the dog dog", "dog in the dog"])
         poor = values(similarity(engine, lexicon.vectors, poorer))

@@ -167,10 +167,8 @@ def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
     import subprocess
     import sys
 
-    program = (
-        "import sys; import dptext_spark.report.page, dptext_spark.report.facts, dptext_spark.cli.app; "
-        "print(sorted({'jinja2', 'matplotlib'} & set(sys.modules)))"
-    )
+    modules = "sys, dptext_spark.report.page, dptext_spark.report.facts, dptext_spark.cli.app"
+    program = f"import {modules}; print(sorted({{'jinja2', 'matplotlib'}} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

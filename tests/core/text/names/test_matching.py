@@ -132,13 +132,6 @@ def amid() -> NameTable:
     return NameTable.of([list_of(*entries) for entries in AMID])
 
 
-@pytest.mark.cluster
-@settings(max_examples=2000, deadline=None)
-@given(st.lists(AMID_TEXTS, min_size=1, max_size=3))
-def test_it_finds_names_amid_the_letters_of_a_stretch(texts: list[str]) -> None:
-    assert found_in(texts, amid()) == [find(text, [list(one) for one in AMID]) for text in texts]
-
-
 @pytest.mark.parametrize(
     ("text", "stretches"),
     [
