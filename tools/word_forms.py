@@ -1,13 +1,15 @@
 """Read which form of which lemma an English word is, and to which class of words it belongs.
 
 Source: the table of forms of the Python distribution lemminflect 0.2.3 (MIT License), which its authors made from the SPECIALIST
-Lexicon of the National Institutes of Health. A line is a lemma, a part of speech and its forms: of a noun the plural, of a verb
-the past, the participles and the third person, of an adjective or adverb the degrees. `/` separates alternatives.
+Lexicon of the National Institutes of Health. Its SHA-256 is here, so that another table or a part of it is refused. A line is a
+lemma, a part of speech and its forms: of a noun the plural, of a verb the past, the participles and the third person, of an
+adjective or adverb the degrees. `/` separates alternatives.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from dptext_spark.errors import DataError
 from tools.wordnet import PARTS, Lemma, WordNet
 
 TABLE_FILE = "infl_lu.csv.gz"
+DIGEST = "8c44bd5bec62488bef043f98b0cab022a431d6cb03954864ea70334530908ba7"
 # The classes of the forms of a part of speech: that of the lemma first, then those of its forms in the order of the table.
 FORMS = {
     "noun": ("n", ("noun", "plural")),
@@ -37,13 +40,18 @@ def read_forms(sources: Path) -> Forms:
     """Return the lemmas that each word in lower case can be a form of, and as which class. A proper noun has the class `NAME`.
 
     Raises:
-        DataError: `sources` does not hold the table.
+        DataError: `sources` does not hold the table, or one that is incomplete or of another version.
     """
     table = next(iter(sorted(sources.rglob(TABLE_FILE))), None)
     if table is None:
         raise DataError(f"forms: {sources} holds no {TABLE_FILE}; valid: a folder with lemminflect 0.2.3.")
+    content = table.read_bytes()
+    if hashlib.sha256(content).hexdigest() != DIGEST:
+        raise DataError(
+            f"forms: {table} is incomplete or of another version; valid: that of lemminflect 0.2.3."
+        )
     forms: defaultdict[str, dict[tuple[Lemma, str], None]] = defaultdict(dict)
-    for line in gzip.decompress(table.read_bytes()).decode("utf-8").splitlines():
+    for line in gzip.decompress(content).decode("utf-8").splitlines():
         lemma, kind, *slots = line.split(",")
         if kind not in FORMS or not lemma:
             continue

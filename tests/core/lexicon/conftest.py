@@ -38,11 +38,12 @@ FORMS = (
     "film,noun,films/film\nfilm,verb,filmed,filmed,filming,films\nmovie,noun,movies\ngood,adj,better,best\n"
 )
 FORMS += "Ross,noun,Rosses\nsuperb,adj\n,noun,x\nbe,aux,was\n"
+TABLE = gzip.compress(FORMS.encode(), mtime=0)
 
 
 @pytest.fixture
 def dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A dictionary of a dozen synsets, which passes for the one that is read."""
+    """A dictionary of a dozen synsets, which passes for the one that is read, as does the table of forms."""
     folder = tmp_path / "wordnet"
     folder.mkdir()
     senses: dict[tuple[str, str], list[str]] = {}
@@ -60,12 +61,13 @@ def dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "cntlist.rev").write_text(COUNTS)
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in wordnet.FILES}
     monkeypatch.setattr(wordnet, "FILES", digests)
+    monkeypatch.setattr(word_forms, "DIGEST", hashlib.sha256(TABLE).hexdigest())
     return folder
 
 
 def write_forms(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / word_forms.TABLE_FILE).write_bytes(gzip.compress(FORMS.encode()))
+    (folder / word_forms.TABLE_FILE).write_bytes(TABLE)
     return folder
 
 
