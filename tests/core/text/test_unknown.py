@@ -100,6 +100,16 @@ def test_a_run_ends_where_most_words_of_most_rows_are_unknown(rows: list[tuple[i
         assert low <= 100 * Fraction(unknown, words) <= high
 
 
+def test_one_odd_text_ends_nothing_however_long() -> None:
+    assert not of(*[(5, 0)] * 999, (100_000, 100_000)).is_mostly_unknown
+    assert not of((100_000, 100_000)).is_mostly_unknown
+    assert not of(*[(3, 3)] * 20).is_mostly_unknown  # 60 words say nothing
+    assert of(*[(10, 10)] * 10).is_mostly_unknown
+    assert not of(*[(10, 5)] * 1000).is_mostly_unknown  # half is not most
+    assert not of(*[(10, 10)] * 500, *[(5, 0)] * 500).is_mostly_unknown
+    assert not of(*[(5, 5)] * 600, *[(100, 0)] * 400).is_mostly_unknown
+
+
 @pytest.mark.parametrize(
     ("language", "can", "said"),
     [
