@@ -114,6 +114,8 @@ def test_this_process_has_all_the_facts() -> None:
     [
         ({"a.SessionHolder": "ERROR", "b.NettyServerHandler": "INFO"}, True, "ok"),
         ({"a.SessionHolder": "DEBUG", "b.NettyServerHandler": "INFO"}, True, "fail"),
+        ({"a.SessionHolder": "TRACE"}, True, "fail"),
+        ({"a.SessionHolder": "ALL"}, True, "fail"),
         ({"a.SessionHolder": "TRACE"}, False, "ok"),
         (None, True, "warn"),
         (None, False, "ok"),

@@ -260,6 +260,8 @@ def refused(source: Path | str, said: str) -> None:
     ("config", "without", "said"),
     [
         ({}, "id2label", "0 labels for 1 ids"),
+        ({"id2label": {}}, "", "0 labels for 1 ids"),
+        ({"id2label": {"0": "O", "1": 7}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "O", "2": "B-PER"}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "O", "1": "-PER"}}, "", "1 labels for 2 ids"),
         ({"id2label": {"0": "LABEL_0", "1": "PER"}}, "", "2 ids: 0 are O"),

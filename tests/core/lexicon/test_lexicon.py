@@ -258,6 +258,8 @@ def test_words_that_cannot_be(words: object, message: str) -> None:
     ("offsets", "data"),
     [
         (np.array([0, 3, 2, 4]), np.zeros(4, np.uint8)),
+        (np.array([0, 3]), np.zeros(4, np.uint8)),
+        (np.array([0, 400]), np.zeros(4, np.uint8)),
         (np.array([1, 4]), np.zeros(4, np.uint8)),
         (np.zeros(0, np.int64), np.zeros(0, np.uint8)),
         (np.array([0, 4], np.int32), np.zeros(4, np.uint8)),
