@@ -117,6 +117,8 @@ def test_what_goes_wrong_in_it_leaves_without_a_word_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
+        (Names(types=("Person",)), "has types ['Person']. Choose names of letters"),
+        (Names(types=()), "has types []"),
         (Names(name=""), "a provider needs a name"),
         (object(), "a provider needs a name"),
     ],
@@ -166,9 +168,10 @@ def masked(provider: Presidio, rows: list[str | None]) -> list[str | None]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_entities_and_the_threshold_choose() -> None:
-    rows: list[str | None] = ["not Oslo, it is Jane Doe Smith", None]
-    assert masked(Presidio(("PERSON",), analyzer=engine()), rows) == ["not [OOV], it is [PERSON]", None]
-    assert masked(Presidio(threshold=0.7, analyzer=engine()), rows) == ["not [OOV], it is [PERSON]", None]
+    rows: list[str | None] = ["été Oslo, it is Jane Doe Smith", None]
+    assert masked(Presidio(analyzer=engine()), rows) == ["été [LOCATION], it is [PERSON]", None]
+    assert masked(Presidio(("PERSON",), analyzer=engine()), rows) == ["été [OOV], it is [PERSON]", None]
+    assert masked(Presidio(threshold=0.7, analyzer=engine()), rows) == ["été [OOV], it is [PERSON]", None]
 
 
 @pytest.mark.filterwarnings("ignore")
