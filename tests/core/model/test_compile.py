@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,26 @@ def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path:
     assert compile_to(settings(vectors), tmp_path / "new") == compile_to(settings(vectors), tmp_path / "new")
 
 
+def _prepare_in_a_process(source: Path, barrier: object, results: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    privatizer, folder = prepare(settings(source))
+    results.put((privatizer.fingerprint, str(folder)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.long
+def test_two_processes_may_compile_at_once(vectors: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    given = (vectors, context.Barrier(2), results := context.Queue())
+    workers = [context.Process(target=_prepare_in_a_process, args=given) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    found = {results.get(timeout=120) for _ in workers}
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "abc", "0" * 63, "G" * 64, 3, "0" * 64 + "+", "0" * 64 + "+" + "0" * 63, "+" + "0" * 64, "0" * 128],
@@ -473,4 +494,4 @@ class TestImportance:
         assert made.samplers[2].summary.set_size.max == 3
         kept = artifact.certificate_of(folder)
         assert kept.sentence.count("Level ") == 3
-        assert kept.verdict == "confirmed"
+        assert (kept.verdict, kept.seconds) == ("confirmed", None)

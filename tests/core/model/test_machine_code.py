@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,11 +131,12 @@ print(compilations(), taken(), texts.to_pylist())
 """
 
 
-def child(model: Path, **environment: str) -> tuple[int, int, str, str]:
+def child(model: Path, python: str = sys.executable, **environment: str) -> tuple[int, int, str, str]:
     """Draw in a process of its own; return how many loops it compiled and took, the texts, and what it said."""
     ran = subprocess.run(
-        [sys.executable, "-c", CHILD, str(model)], env=environment, check=True, capture_output=True, text=True
-    )
+        [python, "-c", CHILD, str(model)],
+        env=environment, cwd=environment.get("TMPDIR"), check=True, capture_output=True, text=True,
+    )  # fmt: skip
     compiled, took, drawn = ran.stdout.split(maxsplit=2)
     return int(compiled), int(took), drawn.strip(), ran.stderr
 
@@ -155,6 +157,32 @@ def test_a_new_process_compiles_no_loop_and_draws_the_same(model: Path, tmp_path
     assert (took, again) == (0, drawn)
     assert said.count("this node compiles the loops") == 1
     assert f"{FILE} cannot be unpacked" in said
+
+
+@pytest.mark.long
+def test_in_an_environment_that_was_packed_and_lies_elsewhere(model: Path, tmp_path: Path) -> None:
+    """As `--archives` unpacks one: the package in another folder, which cannot be written, below another prefix.
+
+    Code is known by what a loop is, not by the path of its source, nor by who runs it; no cache and no home can be written.
+    """
+    environment, place = tmp_path / "environment", tmp_path / "package"
+    venv.create(environment, symlinks=True)
+    no_bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(CHECKOUT / "dptext_spark", place / "dptext_spark", ignore=no_bytecode)
+    for part in (place, *place.rglob("*")):
+        part.chmod(0o555 if part.is_dir() else 0o444)
+    python = str(environment / "bin" / "python")
+    prefix = subprocess.check_output([python, "-c", "import sys; print(sys.prefix)"], text=True)
+    assert prefix.strip() == str(environment)
+    left_out = ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONPATH")
+    variables = {name: value for name, value in os.environ.items() if name not in left_out}
+    installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    variables["PYTHONPATH"] = os.pathsep.join([str(place), *installed])
+    variables |= {"HOME": "/proc/none", "TMPDIR": str(tmp_path)}
+    compiled, took, _, said = child(model, python, **variables)
+    assert compiled == 0
+    assert took > 8
+    assert "compiles the loops" not in said
 
 
 class TestRefused:
