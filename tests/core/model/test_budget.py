@@ -19,13 +19,13 @@ from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below
 from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
-from dptext_spark.mechanisms.privacy_loss.accountant import record_bound
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.record import loss_of, record_account
+from dptext_spark.model.record import loss_of, most_words, record_account
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts
@@ -264,3 +264,12 @@ def test_each_law_has_its_own_remap() -> None:
     made = compile(CusText(epsilon=2.0, k=3, remap="bayes"), small(), DRAW, budget=BUDGET)
     assert len(made.samplers) > 1
     assert all(sampler.remap is not None for sampler in made.samplers)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 3, 7, 8, 100, 99_999, 100_000])
+def test_the_largest_number_is_found_by_bisection(wanted: int) -> None:
+    def bound(draws: int) -> RecordBound:
+        epsilon = 2.0 if draws <= wanted else 9.0
+        return RecordBound(draws, epsilon, 0.0, "sum", epsilon)
+
+    assert most_words(bound, Budget(record=8.0, delta=0.5)) == wanted

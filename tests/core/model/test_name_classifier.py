@@ -269,6 +269,13 @@ def test_a_classifier_that_cannot_be_used_is_named_by_its_setting(tmp_path: Path
     assert "secret" not in str(caught.value)
 
 
+def test_a_missing_extra_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(model(folder, "plain", "token", "mask", False), tmp_path / "model")
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"\[encoder\]"):
+        open_model(tmp_path / "model")
+
+
 def test_arrays_of_a_classifier_that_no_policy_names_are_refused(folder: Path, tmp_path: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
     save_model(made, tmp_path / "model")

@@ -278,6 +278,11 @@ def test_what_a_list_replaces_counts_before_the_search_within_it_and_not_beyond(
     assert not {"ada", "lovelace", "smith"} & set(found.lower().split())
 
 
+def test_what_is_kept_masked_or_an_identifier_has_no_pseudonym() -> None:
+    texts = ["Mary Smith school", "World", "james@example.org"]
+    assert drawn(pseudonymous("plain", "dataset"), texts) == ["Mary Smith school", "[NAME]", "[EMAIL]"]
+
+
 def test_counts_are_those_of_lists() -> None:
     given = {"column": "c", "row_ids": pa.array([1, 2, 3]), "key": KEY, "run_id": "r"}
     for made in (model("plain", "token"), searching("pseudonym", "plain", "token")):
