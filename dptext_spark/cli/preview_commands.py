@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dptext_spark.cli import Config, Override, settings_in
-from dptext_spark.errors import SettingsError
-from dptext_spark.report.console import RESTRICTED, progress, show
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.report.console import LOADING, RESTRICTED, progress, show
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
@@ -67,36 +67,34 @@ def start(
     ] = None,
 ) -> None:
     """Write settings for a table, and show five of its rows in three styles. RESTRICTED output."""
-    from dptext_spark.config.load import parse_model_config
-    from dptext_spark.config.sections import STYLES
-    from dptext_spark.config.styles import TableSettings, file_for, refuse_existing, settings_file, write_new
-    from dptext_spark.errors import require_choice
-    from dptext_spark.model.compile import prepare
-    from dptext_spark.model.first_look import columns_of, look
-    from dptext_spark.model.table_files import AsText
-    from dptext_spark.report import before_and_after as screens
+    with progress(LOADING) as say:
+        from dptext_spark.config import styles
+        from dptext_spark.config.load import parse_model_config
+        from dptext_spark.model.compile import prepare
+        from dptext_spark.model.first_look import columns_of, look
+        from dptext_spark.model.table_files import AsText
+        from dptext_spark.report import before_and_after as screens
 
-    require_choice("--style", style, STYLES)
-    if settings_in("release", table) is not None:
-        command = f"dptext release {shlex.quote(table)}"
-        raise SettingsError(f"table: {table!r} holds settings. Name the table itself, or use {command}.")
-    file = Path(file_for(table)) if to is None else to
-    refuse_existing(file)
-    with progress() as say:
+        require_choice("--style", style, styles.STYLES)
+        if settings_in("release", table) is not None:
+            command = f"dptext release {shlex.quote(table)}"
+            raise SettingsError(f"table: {table!r} holds settings. Name the table itself, or use {command}.")
+        file = Path(styles.file_for(table)) if to is None else to
+        styles.refuse_existing(file)
         sample = sample_of(table, format, AsText(separator, header, encoding), say)
         of = columns_of(sample, columns or ())
-        named = TableSettings(
+        named = styles.TableSettings(
             sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
             of.attributes, sample.options, sample.is_name,
         )  # fmt: skip
-        settings_file(named, style)  # names that no settings can have are refused now
-        models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
+        styles.settings_file(named, style)  # names that no settings can have are refused now
+        models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in styles.STYLES}
         say("checking the columns", None)
         first_look = look(sample, of, models, style, FINDER, ROWS)
     has_names = any(kind.startswith("names") for kind, _ in first_look.found)
     named = replace(named, is_foreign=first_look.unknown.is_mostly_unknown, has_names=has_names)
-    text, _ = settings_file(named, style)
-    write_new(file, text)
+    text, _ = styles.settings_file(named, style)
+    styles.write_new(file, text)
     document = {**screens.look_record(sample, first_look), "style": style, "settings": str(file)}
     show(screens.look(sample, first_look, str(file), style), document)
 
@@ -115,18 +113,18 @@ def preview(
     rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Number of rows to show.")] = 20,
 ) -> None:
     """Show replacements for one sentence (without Spark) or rows of a table, by a fresh key; write nothing."""
-    from dptext_spark.config.load import load_model_config
-    from dptext_spark.model.compile import prepare
-    from dptext_spark.model.preview import preview as draw
-    from dptext_spark.report.before_and_after import sentence
-    from dptext_spark.text.names.name_lists import NameLists
-
     if (text is None) == (source is None):
         raise SettingsError("preview: give either a sentence or --input.")
-    settings = load_model_config(config, overrides or ())
-    # With fluent draws the sentence is also drawn without, at the same ε.
-    both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None
-    with progress() as say:
+    with progress(LOADING) as say:
+        from dptext_spark.config.load import load_model_config
+        from dptext_spark.model.compile import prepare
+        from dptext_spark.model.preview import preview as draw
+        from dptext_spark.report.before_and_after import sentence
+        from dptext_spark.text.names.name_lists import NameLists
+
+        settings = load_model_config(config, overrides or ())
+        # With fluent draws the sentence is also drawn without, at the same ε.
+        both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None
         sample = None
         if source is not None:
             sample = sample_of(source, *_written(settings, source), say)

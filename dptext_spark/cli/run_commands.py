@@ -16,7 +16,7 @@ import typer
 from dptext_spark.cli import Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError, SettingsError, require_extra
-from dptext_spark.report.console import JSON, Screen, progress, show, write, write_error
+from dptext_spark.report.console import JSON, LOADING, Screen, progress, show, write, write_error
 from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
@@ -47,16 +47,13 @@ def run(
     ] = False,
 ) -> None:
     """Sanitize the text columns of a table; write a Delta table and its account."""
-    from dptext_spark.config.load import load_config
-
-    file = settings_of("run", config)
-    settings = load_config(file, overrides or ())
+    file, settings = _loaded("run", config, overrides)
     if dry_run:
         return show(*planned(settings))
-    from dptext_spark.report.summary import summary
-    from dptext_spark.spark.runner import run
-
     with progress() as say:
+        from dptext_spark.report.summary import summary
+        from dptext_spark.spark.runner import run
+
         report = run(settings, progress=lambda step: say(step, None))
     pair = _pair(settings, report) if internal and not JSON.get() else None
     screen = summary(
@@ -65,6 +62,15 @@ def run(
     )  # fmt: skip
     show(screen, report.as_dict(internal=internal))
     end_where_broken(report.broken, f"the table of run {report.outcome.run_id}")
+
+
+def _loaded(command: str, config: str, overrides: Override) -> tuple[Path, RunConfig]:
+    """Return the file of settings that a command is given, and the settings."""
+    with progress(LOADING):
+        from dptext_spark.config.load import load_config
+
+        file = settings_of(command, config)
+        return file, load_config(file, overrides or ())
 
 
 def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
@@ -81,10 +87,10 @@ def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
 
 def planned(settings: RunConfig) -> tuple[Screen, dict[str, Json]]:
     """Check a run, and return the screen and the record of its plan."""
-    from dptext_spark.report.run_plan import as_record, plan
-    from dptext_spark.spark.runner import dry_run
-
     with progress() as say:
+        from dptext_spark.report.run_plan import as_record, plan
+        from dptext_spark.spark.runner import dry_run
+
         checked = dry_run(settings, lambda step: say(step, None))
         run_plan = plan(settings, say)
     return run_plan.screen(checked), as_record(run_plan, checked)
@@ -96,8 +102,7 @@ def demo(
     ] = None,
 ) -> None:
     """Sanitize a sample table of support tickets on local Spark, and show the result."""
-    with progress() as say:
-        say("loading libraries", None)
+    with progress(LOADING) as say:
         from dptext_spark.demo.demo import as_record, screen
         from dptext_spark.demo.demo import demo as run_demo
 
@@ -112,13 +117,13 @@ def doctor(
     overrides: Override = None,
 ) -> None:
     """Check Spark, its machines and the settings in a minute, and name a cure for each problem."""
-    from dptext_spark.config.load import load_config
-    from dptext_spark.report.run_plan import checks as screen
-    from dptext_spark.spark import doctor as examine
-
     began = time.perf_counter()
-    settings = None if config is None else load_config(config, overrides or ())
-    with progress() as say:
+    with progress(LOADING) as say:
+        from dptext_spark.config.load import load_config
+        from dptext_spark.report.run_plan import checks as screen
+        from dptext_spark.spark import doctor as examine
+
+        settings = None if config is None else load_config(config, overrides or ())
         findings = examine(settings, progress=lambda step: say(step, None))
     seconds = time.perf_counter() - began
     failed = any(finding.status == "fail" for finding in findings)
@@ -168,12 +173,10 @@ def release(
 
     The exit code is that of the first step that failed. After a broken requirement (7) the report is still written.
     """
-    from dptext_spark.config.load import load_config
+    file, settings = _loaded("release", config, overrides)
     from dptext_spark.report.summary import summary, words_of
     from dptext_spark.spark.session import require_pyspark
 
-    file = settings_of("release", config)
-    settings = load_config(file, overrides or ())
     command = words_of(str(file), overrides or ())
     plan, left_out = _audit(settings, command)
     require_extra("audit", "jinja2", "matplotlib")
@@ -257,14 +260,14 @@ def _steps(
     settings: RunConfig, plan: AuditPlan | None, command: str
 ) -> tuple[RunResult, TableAudit | None, RunReport, Path]:
     """Do the three steps in one Spark session; return what each made, and the page."""
-    from dptext_spark.spark.audit_job import audit_table
-    from dptext_spark.spark.run_report import report as report_on
-    from dptext_spark.spark.runner import run
-
     result: RunResult | None = None
     audited: TableAudit | None = None
     try:
         with progress() as say:
+            from dptext_spark.spark.audit_job import audit_table
+            from dptext_spark.spark.run_report import report as report_on
+            from dptext_spark.spark.runner import run
+
             result = run(settings, progress=_within("run", say))
             audited = None if plan is None else audit_table(plan, progress=_within("audit", say))
             report = report_on(result.run_id, settings, progress=_within("report", say))

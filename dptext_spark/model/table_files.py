@@ -446,17 +446,6 @@ def _estimate(count: int, used: int, size: int, read_all: bool) -> tuple[int, bo
     return (count, True) if read_all else (round(count * size / max(used, 1)), False)
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without dictionaries: a table's type is that of the values."""
-    kinds = (field.type for field in schema)
-    return pa.schema(
-        [
-            (name, kind.value_type if pa.types.is_dictionary(kind) else kind)
-            for name, kind in zip(schema.names, kinds, strict=True)
-        ]
-    )
-
-
 def made_sample(
     place: str, format: str, parts: Sequence[pa.Table], total: int, exact: bool, files: int, read: int,
     options: Mapping[str, str | bool] | None = None, assumed: tuple[str, ...] = (),
@@ -465,7 +454,6 @@ def made_sample(
     filled = [part for part in parts if part.num_rows]
     if not filled:
         raise NoRowsError(f"{FIELD}: {place!r} has no row. Choose a table with rows.")
-    filled = [part.cast(_plain(part.schema)) for part in filled]
     rows = pa.concat_tables(filled, promote_options="permissive").slice(0, SAMPLE_ROWS).combine_chunks()
     rows.validate(full=True)
     total = max(total, rows.num_rows)

@@ -171,14 +171,20 @@ def show(screen: Screen, record: Any) -> None:
         write(screen.text(width(), full=FULL.get()))
 
 
+LOADING = "loading libraries"
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str, float | None], None]]:
-    """Show steps on stderr: one line that changes on a terminal, a line for each new step elsewhere."""
+def progress(first: str = "") -> Iterator[Callable[[str, float | None], None]]:
+    """Show steps on stderr: one line that changes on a terminal, a line for each new step elsewhere.
+
+    A command opens it before its own imports, with `LOADING` as the first step: they take seconds.
+    """
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
     if console.is_terminal:
-        with console.status("starting") as status:
+        with console.status(first or "starting") as status:
             yield lambda step, share: status.update(step if share is None else f"{step}: {share:.0%}")
         return
     steps: list[str] = []
@@ -188,4 +194,6 @@ def progress() -> Iterator[Callable[[str, float | None], None]]:
             steps.append(step)
             console.print(step)
 
+    if first:
+        say(first, None)
     yield say

@@ -24,7 +24,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.compile import prepare
-from dptext_spark.report.console import LINES, WIDTH
+from dptext_spark.report.console import LINES, LOADING, WIDTH
 from dptext_spark.runtime.jit import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
@@ -104,6 +104,25 @@ def test_the_package_and_a_command_import_what_they_need(act: str, unwanted: lis
     command = [sys.executable, "-c", code]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout.endswith("set()\n")
+
+
+FIRST_STEPS = """
+import contextlib, sys
+from dptext_spark.cli.app import main
+def first(text):
+    print(text.strip(), {"numba", "pyspark"} & {*sys.modules})
+    raise GeneratorExit
+sys.stderr.write = first
+for line in ("start t.csv", "preview --input t.csv", "run s.yaml", "run s.yaml --dry-run", "release s.yaml", "doctor s.yaml"):
+    with contextlib.suppress(GeneratorExit):
+        main(line.split())
+"""
+
+
+def test_a_command_shows_its_first_step_before_it_loads_libraries() -> None:
+    command = [sys.executable, "-c", FIRST_STEPS]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.splitlines() == [f"{LOADING} set()"] * 6
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,7 +335,7 @@ def test_wrong_input_gets_one_clear_line(
     assert out == ""
     assert said in err
     assert "Traceback" not in err
-    assert len(err.splitlines()) == 1
+    assert len(err.removeprefix(f"{LOADING}\n").splitlines()) == 1
 
 
 def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.config.styles import REQUIRED, TableSettings, settings_file
+from dptext_spark.report.console import LOADING
 from tests.core.cli.test_app import SETTINGS, as_json, dptext
 
 
@@ -53,7 +54,7 @@ def test_a_wrong_use_gets_the_full_command(here: Path, line: str, capsys: pytest
     before = sorted(here.iterdir())
     assert dptext(*shlex.split(line)) == 2
     out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
+    assert (out, len(err.removeprefix(f"{LOADING}\n").splitlines())) == ("", 1)
     assert [command for command in WRONG[line] if command not in err] == []
     assert sorted(here.iterdir()) == before
 
@@ -78,7 +79,7 @@ def test_what_a_release_cannot_decide_is_refused_before_it_begins(
     for arguments in (("release", "r.yaml"), ("release", "r.yaml", "--dry-run")):
         assert dptext(*arguments) == 2
         out, err = capsys.readouterr()
-        assert (out, len(err.splitlines())) == ("", 1)
+        assert (out, len(err.removeprefix(f"{LOADING}\n").splitlines())) == ("", 1)
         assert [part for part in UNDECIDED[more] if part not in err] == []
     assert not (here / "k").exists()
 
