@@ -244,7 +244,8 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
             )
         read, used = read + len(lines), used + length
         objects += [record | partitions for record in records]
-    total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
+    exact = all_of_it and len(texts) == files
+    total = read if exact else round(read * size / max(used, 1))
     names = dict.fromkeys(name for record in objects for name in record)
     rows = pa.table({name: _column([record.get(name) for record in objects]) for name in names})
     check_cases(of_arrow(rows.schema))
@@ -342,7 +343,7 @@ def _csv(
     other = [
         head.name
         for head, rows in zip(texts, tables, strict=True)
-        if header and rows and not _same_names(rows[0], names)
+        if header and rows and [*map(str.lower, safe_names(rows[0]))] != [*map(str.lower, names)]
     ]
     if other:
         raise other_header(other, len(names), is_named=True)
@@ -363,8 +364,8 @@ def _csv(
             pa.table({name: pa.array(values, pa.string()) for name, values in (fields | folders).items()})
         )
     used = sum(head.size for head in texts)
-    read_all = len(texts) == files and all(head.is_all for head in texts)
-    total, exact = _estimate(count, used, size, read_all)
+    exact = len(texts) == files and all(head.is_all for head in texts)
+    total = count if exact else round(count * size / max(used, 1))
     if odd:
         assumed.append(
             f"{odd:,} lines of the sample have another number of fields than the first, and are not shown."
@@ -377,10 +378,6 @@ def _csv(
     return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
 
 
-def _same_names(first: Sequence[str], names: Sequence[str]) -> bool:
-    return [name.lower() for name in safe_names(first)] == [name.lower() for name in names]
-
-
 def safe_names(names: Sequence[str]) -> list[str]:
     """Return Spark's names of columns for a first line: none is empty, none repeats."""
     often = Counter(name.lower() for name in names if name)
@@ -391,8 +388,10 @@ def safe_names(names: Sequence[str]) -> list[str]:
 
 
 def _records(text: str, separator: str, whole: bool) -> list[list[str]]:
-    """Return the rows of a text, without the last one where the text goes on behind it."""
+    """Return the rows of a text. Where it goes on, the last one is left out, or filled up if it is the first or second."""
     rows = [*_rows(text, separator)]
+    if not whole and len(rows) <= 2:
+        return [row + [""] * (len(rows[0]) - len(row)) for row in rows]
     return rows if whole else rows[:-1]
 
 
@@ -409,7 +408,8 @@ def _separator(text: str) -> str:
     """Return the separator that most lines agree on; a comma where there is none."""
 
     def agreed(separator: str) -> tuple[float, int]:
-        sizes = Counter(map(len, _records(text[:65_536], separator, whole=False) or [[""]]))
+        rows = [*_rows(text[:65_536], separator)]
+        sizes = Counter(map(len, rows[:-1] or rows or [[""]]))
         width, often = max(sizes.items(), key=lambda item: (item[1], item[0]))
         return (often / sizes.total() if width > 1 else 0.0, width)
 
@@ -439,11 +439,6 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
         if len(words) >= 3 and words[len(words) // 2] >= 4 and " " not in name and name not in below:
             return True
     return False
-
-
-def _estimate(count: int, used: int, size: int, read_all: bool) -> tuple[int, bool]:
-    """Return a text table's number of rows, and whether it was counted."""
-    return (count, True) if read_all else (round(count * size / max(used, 1)), False)
 
 
 def made_sample(

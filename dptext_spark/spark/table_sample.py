@@ -15,7 +15,7 @@ import os
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import TABLE, has_scheme, holds_credentials
 from dptext_spark.config.sections import Input
@@ -175,7 +176,10 @@ def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsT
     if kind in ("parquet", "text"):
         return _of_rows(spark, place, kind, files, some, folders)
     encoding = encoding_of_json(as_text.encoding) if kind == "json" else as_text.encoding
-    texts = [_beginning(spark, file, encoding)._replace(partitions=_values(file, folders)) for file in some]
+    texts = [
+        _beginning(spark, file, files[file], encoding)._replace(partitions=_values(file, folders))
+        for file in some
+    ]
     sample = sample_of_texts(place, kind, texts, sum(files.values()), len(files), as_text)
     if kind != "json" and len(files) <= MOST_HEADERS:
         source = Input.model_validate({"path": place, "format": kind, "options": dict(sample.options)})
@@ -210,7 +214,9 @@ def _of_rows(
     is_all, size = len(some) == len(files), sum(files.values())
     rows, exact = sum(counts), is_all and (kind == "parquet" or all(count < each for count in counts))
     if not exact:
-        read = sum(files[file] for file in some) if kind == "parquet" else _bytes_of(parts)
+        # A line has an offset of 4 bytes there, and a line feed in its file.
+        lines = sum(part.nbytes - 3 * part.num_rows for part in parts)
+        read = sum(files[file] for file in some) if kind == "parquet" else lines
         rows = round(rows * size / max(read, 1))
     return made_sample(place, kind, parts, rows, exact, len(files), len(some))
 
@@ -244,20 +250,14 @@ def _files(spark: SparkSession, place: str) -> dict[str, int]:
     return files
 
 
-def _bytes_of(parts: list[pa.Table]) -> int:
-    """Return about how many bytes some lines of text have in their files."""
-    lines = (line for part in parts for line in part.column("value").to_pylist())
-    return sum(len((line or "").encode()) + 1 for line in lines)
-
-
-def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginning:
+def _beginning(spark: SparkSession, file: str, size: int, encoding: str | None) -> Beginning:
     """Return the lines that a text file begins with: in UTF-8, or in UTF-16 behind its mark, where no encoding is given."""
     name = "UTF-8" if encoding is None else encoding_of(encoding)
-    lines = _lines(spark, file, name)
-    if encoding is None and lines and (lines[0] or "").startswith(_MARK_OF_UTF16):
+    lines = _lines(spark, file, size, name)
+    if encoding is None and lines and lines[0].startswith(_MARK_OF_UTF16):
         name = "UTF-16"
-        lines = _lines(spark, file, name)
-    text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
+        lines = _lines(spark, file, size, name)
+    text = "".join(f"{line}\n" for line in lines).removeprefix("\ufeff")
     if "\ufffd" in text:
         raise DataError(
             f"{FIELD}: {posixpath.basename(file)!r} is not {name}. Name another encoding: {ENCODING}, such as ISO-8859-1."
@@ -265,16 +265,23 @@ def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginnin
     is_all = len(lines) < LINES and len(text) <= MOST_BYTES
     text = text[:MOST_BYTES]
     raw = text.encode(name, "replace")
-    size = len(gzip.compress(raw)) if file.lower().endswith(PACKED) else len(raw)
-    return Beginning(text, size, is_all, name, posixpath.basename(file))
+    used = len(gzip.compress(raw)) if file.lower().endswith(PACKED) else len(raw)
+    return Beginning(text, used, is_all, name, posixpath.basename(file))
 
 
-def _lines(spark: SparkSession, file: str, encoding: str) -> list[str | None]:
-    """Return the first lines of a file. Nothing is a separator or a quote here, so that a line is one field."""
+def _lines(spark: SparkSession, file: str, size: int, encoding: str) -> list[str]:
+    """Return the first lines of a file, those that begin in its first `MOST_BYTES` characters, the last one cut.
+
+    Nothing is a separator or a quote here, so that a line is one field. Of a large file only the lengths of its lines come to
+    the driver first, so that all lines that come are shorter than 1 MB.
+    """
     reader = spark.read.schema("line string").options(sep="\x01", quote="", header=False, multiLine=True)
-    read = reader.option("encoding", encoding).csv(escaped(file)).limit(LINES).toArrow()
-    lines: list[str | None] = read.column(0).to_pylist()
-    return lines
+    read = reader.option("encoding", encoding).csv(escaped(file)).limit(LINES).na.fill("")
+    if size > MOST_BYTES or file.lower().endswith(PACKED):
+        ends = accumulate(read.select(F.length("line") + 1).toArrow().column(0).to_pylist())
+        # A byte order mark may be the first character.
+        read = read.limit(1 + sum(end <= MOST_BYTES + 1 for end in ends))
+    return [*read.select(F.substring("line", 1, MOST_BYTES + 1)).toArrow().column(0).to_pylist()]
 
 
 MOST_ROWS = 20

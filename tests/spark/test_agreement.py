@@ -68,16 +68,12 @@ def sparse(n: int) -> dict[str, Any]:
     return {"id": n, "kind": "open"} | ({"body": BODY} if n else {})
 
 
-LONG = " ".join([BODY] * 2_400)
+LONG = " ".join([BODY] * 5_000)
 CASES = {
     "half an emoji": Case(json_lines('{"id": 99, "body": "the garden \\ud83d"}'), "json", ("body",), rows=41),
     "fields by case": Case(json_lines({"id": 99, "Body": BODY}), "json", ("body",), REFUSED, "case"),
     "nested fields by case": Case(
         json_lines({"id": 99, "m": {"a": BODY}}, {"id": 98, "m": {"A": BODY}}), "json", ("m.a",), REFUSED, "case"
-    ),
-    "Latin-1": Case(
-        json_lines(*[f'{{"id": {n}, "body": "{BODY} ü"}}'.encode("latin-1") for n in range(40)]), "json", ("body",),
-        REFUSED, "UTF-8",
     ),
     "Latin-1 that is named": Case(
         json_lines(*[f'{{"id": {n}, "body": "{BODY} ü"}}'.encode("latin-1") for n in range(40)]), "json", ("body",),
@@ -99,9 +95,7 @@ CASES = {
     "ids that are numbers or texts": Case(json_lines({"id": "A-1", "body": BODY}), "json", ("body",), rows=41),
     "a text that is a list": Case(json_lines({"id": 99, "body": [{"text": BODY}]}), "json", ("body",), rows=41),
     "a text that is a number": Case(json_lines({"id": 99, "body": 12}), "json", ("body",), rows=41),
-    "a cell of 200,000 characters": Case(
-        csv_lines("id,body", *(f'{n},"{BODY}"' for n in range(40)), f'99,"{LONG}"'), "csv", ("body",), rows=41
-    ),
+    "a long first record": Case(csv_lines("id,body", f'1,"{LONG}"', f'2,"{LONG}"'), "csv", ("body",), rows=2),
     "columns like numbers": Case(
         csv_lines("id,08,1e3,no", *(f'{n},"{BODY}","{BODY}","{BODY}"' for n in range(40))), "csv", ("08", "1e3", "no")
     ),
