@@ -15,20 +15,22 @@ from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.report.console import LOADING, RESTRICTED, progress, show
 
 if TYPE_CHECKING:
-    from dptext_spark.config.model import ModelConfig
+    from dptext_spark.config.sections import Input
     from dptext_spark.model.privatizer import Privatizer
     from dptext_spark.model.table_files import AsText, TableSample
     from dptext_spark.runtime.display import Progress
 
 
-def sample_of(table: str, format: str | None, as_text: AsText, say: Progress) -> TableSample:
-    """Read a sample of a table by Spark."""
+def sample_of(
+    table: str | Input, format: str | None, as_text: AsText | None, say: Progress, columns: Sequence[str] = ()
+) -> TableSample:
+    """Read a sample of a table by Spark; see :func:`dptext_spark.spark.table_sample.read_sample`."""
     from dptext_spark.spark.session import require_pyspark
 
     require_pyspark()
     from dptext_spark.spark.table_sample import read_sample
 
-    return read_sample(table, format, as_text, lambda step: say(step, None))
+    return read_sample(table, format, as_text, lambda step: say(step, None), columns=columns)
 
 
 ROWS = 5  # shown
@@ -117,6 +119,7 @@ def preview(
         raise SettingsError("preview: give either a sentence or --input.")
     with progress(LOADING) as say:
         from dptext_spark.config.load import load_model_config
+        from dptext_spark.config.locations import absolute
         from dptext_spark.model.compile import prepare
         from dptext_spark.model.preview import preview as draw
         from dptext_spark.report.before_and_after import sentence
@@ -127,7 +130,10 @@ def preview(
         both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None
         sample = None
         if source is not None:
-            sample = sample_of(source, *_written(settings, source), say)
+            own, columns = getattr(settings, "input", None), getattr(settings, "columns", ())
+            if own is None or (own.table != source and own.path != absolute(source)):
+                own = source
+            sample = sample_of(own, None, None, say, columns)
         privatizer, _ = prepare(settings, say)
         plain = prepare(settings.without_context(), say)[0] if both else None
     left: tuple[str, ...] = ()
@@ -138,7 +144,7 @@ def preview(
             privatizer = privatizer.with_names(lists.matcher)
             plain = None if plain is None else plain.with_names(lists.matcher)
     if sample is not None:
-        return _rows(sample, getattr(settings, "columns", ()), privatizer, rows, left)
+        return _rows(sample, columns, privatizer, rows, left)
     assert text is not None
     result = replace(draw(privatizer, text), lists_left_out=left)
     if plain is not None:
@@ -162,16 +168,3 @@ def _rows(
         **({"lists_left_out": list(left)} if left else {}),
     }
     show(rows_of(sample, shown, left), document)
-
-
-def _written(settings: ModelConfig, source: str) -> tuple[str | None, AsText]:
-    """Return the format of a table by settings that read it."""
-    from dptext_spark.config.locations import absolute
-    from dptext_spark.model.table_files import AsText
-
-    table = getattr(settings, "input", None)
-    if table is None or table.path != absolute(source):
-        return None, AsText()
-    header = table.by_name.get("header")
-    names_columns = None if header is None else header.lower() == "true"
-    return table.format, AsText(table.separator, names_columns, table.encoding)

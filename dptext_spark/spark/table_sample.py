@@ -114,15 +114,17 @@ def place_of(table: str) -> Target:
 
 
 def read_sample(
-    table: str | Path,
+    table: str | Path | Input,
     format: str | None = None,
     as_text: AsText | None = None,
     progress: Steps | None = None,
     spark: SparkSession | None = None,
+    columns: Sequence[str] = (),
 ) -> TableSample:
     """Read a sample of a table.
 
-    Without a `format` the names of the files decide, or Delta.
+    Without a `format` the names of the files decide, or Delta. Of a run's input it is the first rows, as the run reads them with
+    these text `columns`.
 
     Raises:
         SettingsError: there is nothing of that name, or files of several formats.
@@ -131,13 +133,18 @@ def read_sample(
     """
     if format is not None:
         require_choice("format", format, FORMATS)
-    place, say = place_of(str(table)), progress or by_default()
+    say = progress or by_default()
+    of_run = table if isinstance(table, Input) else None
+    place = Target(of_run.path or "", of_run.table or "") if of_run else place_of(str(table))
     if spark is None:
         say("starting Spark")
     session = spark or spark_session()
     say("reading a sample")
     with suppress_sensitive_logs(session):
         try:
+            if of_run:
+                read = read_input(session, of_run, list(columns))[0].limit(SAMPLE_ROWS).toArrow()
+                return made_sample(str(place), of_run.format, [read], read.num_rows, False, 1, 1)
             sample = _sample(session, place, format, as_text or AsText())
         except PySparkException as error:
             raise reduced(error, [str(place)]) from None
@@ -148,19 +155,9 @@ def read_sample(
 
 def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsText) -> TableSample:
     place = str(table)
-    if table.name:
-        try:
-            df, _ = read_input(spark, Input(table=place), [])
-        except DataError as error:
-            missing, _, remainder = str(error).partition("input.table: there is no ")
-            if missing or not remainder:
-                raise
-            raise DataError(
-                f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {remainder}"
-            ) from None
-        return _first_rows(df, place)
-    if format == "delta" or (format is None and delta_version(spark, table) is not None):
-        return _first_rows(read_input(spark, Input(path=place), [])[0], place)
+    if table.name or format == "delta" or (format is None and delta_version(spark, table) is not None):
+        source = Input(table=place) if table.name else Input(path=place)
+        return _first_rows(read_input(spark, source, [])[0], place)
     files = _files(spark, place)
     if not files and not os.path.isdir(place):  # Spark leaves empty files out
         raise NoRowsError(f"{FIELD}: {place!r} has no row. Use a table with rows.")

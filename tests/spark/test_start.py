@@ -150,6 +150,17 @@ def test_preview_shows_rows_with_changed_words_marked(here: Path, tmp_path: Path
     assert dptext("preview") == dptext("preview", "a b", "--input", source) == 2
 
 
+def test_preview_reads_the_input_of_settings_as_their_run_does(here: Path, tmp_path: Path, capsys) -> None:
+    rows = "".join(f"{n};'{body}; and more';{n % 2}\n" for n, body in enumerate(BODIES))
+    (source := tmp_path / "t.csv").write_text(f"id;body;kind\n{rows}")
+    options = "{sep: ';', quote: \"'\"}, where: {kind: '1'}"
+    settings = f"input: {{path: {source}, format: csv, options: {options}}}\ncolumns: [body]\nrow_key: id\n"
+    Path("s.yaml").write_text(f"{settings}output: {{path: out}}\n")
+    assert dptext("preview", "-c", "s.yaml", "--input", source, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["before"] for row in shown] == [f"{body}; and more" for body in BODIES[1::2]]
+
+
 def test_columns_of_few_values_are_proposed_as_attributes(here: Path, tmp_path: Path, capsys) -> None:
     rows = 60
     columns = {

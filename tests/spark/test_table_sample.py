@@ -99,7 +99,7 @@ def test_tables_of_the_catalog_and_delta_are_read(spark, tmp_path: Path) -> None
 def test_what_is_not_there_is_named(spark, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="does not exist"):
         read_sample(f"file:{tmp_path}/none")
-    with pytest.raises(DataError, match="no table or view in the catalog, is called 'no_such'"):
+    with pytest.raises(DataError, match="there is no 'no_such'"):
         read_sample("no_such")
 
 

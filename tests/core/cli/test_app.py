@@ -318,7 +318,6 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["lexicon", "info", __file__], 3, "is a file, not a saved lexicon"),
         (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
         (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
-        (["preview", "x", "--set", "mechanism.epsilon=-1"], 2, "mechanism.epsilon: -1 is not valid"),
         (["preview", "x", "--set", "lexicon.source=/none"], 3, "lexicon.source: '/none'"),
         (["preview", "x", "--set", "key.file=/run.key"], 2, "--set key.*"),
         (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
