@@ -293,7 +293,7 @@ def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType
 
 def _lenient(spark: SparkSession, source: Input) -> DataFrameReader:
     """Return a reader of JSON that drops nothing: what does not fit is counted."""
-    reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
+    reader = spark.read.options(**{"allowsinglequotes": "false"} | source.by_name | {"mode": "PERMISSIVE"})
     if source.encoding is not None and "linesep" not in source.by_name:
         reader = reader.option("lineSep", "\n")  # Spark looks for the end of a line in UTF-8 alone
     return reader.option("columnNameOfCorruptRecord", CORRUPT)

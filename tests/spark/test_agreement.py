@@ -96,6 +96,7 @@ CASES = {
     "a text that is a list": Case(json_lines({"id": 99, "body": [{"text": BODY}]}), "json", ("body",), rows=41),
     "a text that is a number": Case(json_lines({"id": 99, "body": 12}), "json", ("body",), rows=41),
     "a long first record": Case(csv_lines("id,body", f'1,"{LONG}"', f'2,"{LONG}"'), "csv", ("body",), rows=2),
+    "single quotes": Case(json_lines("{'id': 99, 'body': 'the garden'}"), "json", ("body",), REFUSED, "JSON record a line"),
     "columns like numbers": Case(
         csv_lines("id,08,1e3,no", *(f'{n},"{BODY}","{BODY}","{BODY}"' for n in range(40))), "csv", ("08", "1e3", "no")
     ),
