@@ -43,14 +43,19 @@ def test_the_constants(lexicon: Lexicon) -> None:
     assert made.floor == pytest.approx((5 + 2 * math.log(60)) / smallest, rel=1e-12)
 
 
-def exact_law(distance: np.ndarray, words: int, scale: float, limit: float) -> np.ndarray:
-    """Integrate: k from the Poisson law, then the probability that each sum is the least."""
+def exact_law(
+    distance: np.ndarray, words: int, scale: float, limit: float, squared: bool = False, zero: bool = False
+) -> np.ndarray:
+    """Integrate: k from the Poisson law, then the probability that each sum is the least.
+
+    `squared` and `zero` are two wrong forms: noise on squared distances, and k = 0 that returns the word itself.
+    """
     rate = math.log(words)
-    k = np.arange(1, words + 1)
+    k = np.arange(0 if zero else 1, words + 1)
     mass = stats.poisson.pmf(k, rate)
     mass = mass / mass.sum()
     order = np.argsort(distance, kind="stable")
-    at = distance[order]
+    at = distance[order] ** (2 if squared else 1)
     low, high = stats.gumbel_r.cdf([-limit, limit], scale=scale)
     noise = np.linspace(-limit, limit, 20_001)
     # Midpoints of the noise and their mass; nothing is assumed of its density.
@@ -63,21 +68,27 @@ def exact_law(distance: np.ndarray, words: int, scale: float, limit: float) -> n
             beyond[i, j] = 1 - (stats.gumbel_r.cdf(x, scale=scale) - low) / (high - low)
     law = np.zeros(words)
     for count, p in zip(k.tolist(), mass.tolist(), strict=True):
+        if count == 0:
+            law[order[0]] += p
         for i in range(count):
             others = [j for j in range(count) if j != i]
             law[order[i]] += p * (step * beyond[i, others].prod(axis=0)).sum()
     return law
 
 
-def test_the_law() -> None:
+def test_the_law_and_its_wrong_forms() -> None:
     vectors = np.array([[0.0], [1.0], [1.5], [3.0], [7.0], [9.0]])
     made = TruncatedGumbel(epsilon=40.0).compile(lexicon_at(vectors))
     drawn = made.sample(np.full(ROWS, 1, np.int32), draws_of(ROWS))
     counts = np.bincount(drawn, minlength=6)
     scale, limit = made.summary.b, made.summary.largest_distance
-    law = exact_law(np.abs(vectors[:, 0] - 1.0), 6, scale, limit)
+    distance = np.abs(vectors[:, 0] - 1.0)
+    law = exact_law(distance, 6, scale, limit)
     assert law.sum() == pytest.approx(1, abs=1e-4)
     assert stats.chisquare(counts, law / law.sum() * ROWS).pvalue > FALSE_ALARM
+    for wrong in ({"squared": True}, {"zero": True}):
+        law = np.maximum(exact_law(distance, 6, scale, limit, **wrong), 1e-9)  # 0: drawn, but impossible
+        assert stats.chisquare(counts, law / law.sum() * ROWS).pvalue < FALSE_ALARM
 
 
 class TestTheFloor:

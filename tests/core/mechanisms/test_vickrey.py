@@ -1,8 +1,9 @@
-"""Vickrey: the rule, and the second winner that a narrow bound loses."""
+"""Vickrey: the rule, the second winner that a narrow bound loses, and the wrong rule that has no bound."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -112,12 +113,14 @@ def test_the_second_winner_needs_the_wider_bound() -> None:
     assert (first.sample(ids, draws_of(3000)) == alone).all()
 
 
-def line_law(word: int, epsilon: float, t: float) -> np.ndarray:
-    """The law on a line by integration."""
+def line_law(word: int, epsilon: float, t: float, drop_original: bool = False) -> np.ndarray:
+    """The law on a line by integration; `drop_original` is the wrong rule, which leaves the input out."""
     points = LINE[:, 0].astype(np.float64)
     x = np.linspace(-60, 60, 2_400_001)
     density = epsilon / 2 * np.exp(-epsilon * np.abs(x - points[word])) * (x[1] - x[0])
     apart = np.abs(x[:, None] - points)
+    if drop_original:
+        apart[:, word] = np.inf
     order = apart.argsort(axis=1, kind="stable")[:, :2]
     d1, d2 = (apart[np.arange(len(x)), order[:, i]] for i in (0, 1))
     p = (1 - t) * d2 / (t * d1 + (1 - t) * d2)
@@ -137,6 +140,20 @@ def test_the_rule_on_the_noisy_vector_keeps_the_bound() -> None:
         assert not too_far(np.bincount(drawn, minlength=6), laws[word])
     loss = np.abs(np.log(laws[:, None] / laws[None])).max(axis=2)
     assert (loss <= epsilon * np.abs(LINE - LINE.T) + 1e-6).all()
+
+
+@pytest.mark.long
+def test_the_rule_that_drops_the_original_word_has_no_bound() -> None:
+    """It never releases the input: an output is proof that it was not the word. The samples tell it apart, too."""
+    wrong = np.array([line_law(word, 1.2, 0.5, drop_original=True) for word in range(6)])
+    assert (np.diag(wrong) == 0).all()
+    assert (wrong[~np.eye(6, dtype=bool)] > 0).sum() >= 20
+    with np.errstate(divide="ignore"):
+        loss = np.log(wrong[1, 2] / wrong[2, 2])
+    assert loss == math.inf
+    made = Vickrey(1.2, 0.5).compile(lexicon_at(LINE))
+    drawn = made.sample(np.full(N, 2, np.int32), draws_of(N))
+    assert too_far(np.bincount(drawn, minlength=6), wrong[2])
 
 
 def test_the_guarantee_is_the_noise_s() -> None:
