@@ -105,6 +105,12 @@ class TestPaper:
             assert exact == pytest.approx(figure, abs=0.00051 if figure < 0.99 else 0.00005)
             assert sampler.summary.unchanged_mid_list == pytest.approx(found, rel=1e-12)
 
+    @pytest.mark.parametrize(("epsilon", "wanted"), [(0.1, 89.8), (1.0, 13.4), (3.0, 5.0)])
+    def test_distinct_words_of_1000_draws(self, epsilon: float, wanted: float) -> None:
+        sampler = Diffractor(epsilon).compile(lexicon(2001))
+        p = sampler.law(int(sampler.order[0, 1000])).probability
+        assert (1 - (1 - p) ** 1000).sum() == pytest.approx(wanted, abs=0.05)
+
     def test_gamma_is_that_of_the_formula(self) -> None:
         """The public package has 5 at every ε; the formula has V, the list's length."""
         for words, epsilon in ((100, 1.0), (1000, 3.0), (1000, 40.0)):
