@@ -19,6 +19,7 @@ from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from tests.core.mechanisms.plain_noise import draws_of
 from tests.core.mechanisms.plain_whole import gaussian
+from tests.core.mechanisms.test_mvc import plain_matrix
 from tests.core.names import lexicon_at, scattered
 
 WORDS = 60
@@ -96,6 +97,15 @@ def test_words_that_differ_where_the_lexicon_hardly_does_are_not_told_apart() ->
     first, second = ((side == 0).sum() / (side < 2).sum() for side in came)
     assert abs(np.log(first / second)) < 0.5
     assert 0.2 < first < 0.8
+
+
+def test_the_distance_is_that_of_the_noise(lexicon: Lexicon) -> None:
+    vectors = lexicon.vectors.astype(np.float64)
+    gap = vectors[3] - vectors[8]
+    assert distance(MVC(epsilon=2.0).compile(lexicon), 3, 8) == pytest.approx(np.linalg.norm(gap))
+    metric = np.linalg.inv(plain_matrix(lexicon.vectors, 0.7))
+    found = distance(Mahalanobis(epsilon=2.0, lam=0.7).compile(lexicon), 3, 8)
+    assert found == pytest.approx(float(np.sqrt(gap @ metric @ gap)), rel=1e-3)
 
 
 @pytest.mark.parametrize(
