@@ -81,12 +81,14 @@ def outside(name: str, parameter: Parameter) -> list[Any]:
             least = low if low_excluded else math.nextafter(low, -math.inf)
             most = math.inf if high is None else high if high_excluded else math.nextafter(high, math.inf)
             gap = (-1, -1e-300, 5e-324, 9.9e-7) if name == "epsilon" else ()
+            gap += (0, 0.0) if gap and "uniform" not in parameter.valid else ()
             return [least, most, 1j, False, *gap, *(wrong for wrong in NO_NUMBERS if wrong is not None)]
         case "integer":
             return [low - 1, high + 1, float(low), str(low), True, [low], math.nan, 10**400]
         case "choice":
             return ["", 1, True, math.nan, ["published"], f"{parameter.choices[0]}s"]  # type: ignore[index]
     lists = [[], ["one"], ["a", ""], ["a", 5], [None] * 2] if parameter.words else []
+    lists += [0, 1.01, True, math.inf, 10**400] if parameter.words else []
     return [-1, 1.5, "", (), "all", 1j, math.nan, *lists]
 
 
