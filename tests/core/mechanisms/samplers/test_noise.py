@@ -100,6 +100,26 @@ def test_other_noises_and_other_targets(
         assert ("targets" in made.arrays()) == (where is targets)
 
 
+TINY = (
+    [[0.0], [1.0]],
+    [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]],
+    [[0.0, 0.0], [0.0, 1.0], [0.0, 1.0]],
+    [[0.0] * 9, [0.0] * 9],
+    [[-3.0], [0.0], [0.0], [5.0]],
+)
+
+
+@pytest.mark.parametrize("second", [None, 0.5])
+@pytest.mark.parametrize("vectors", TINY)
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])
+def test_tiny_lexicons(vectors: list[list[float]], epsilon: float, second: float | None) -> None:
+    given = np.array(vectors, np.float32)
+    ids = (np.arange(200) % len(given)).astype(np.int32)
+    noise = radial_noise(epsilon, given.shape[1])
+    wanted = plain_sample(ids, draws_of(200), given, given, *noise, second=second)
+    assert (sampler_of(given, epsilon, second=second).sample(ids, draws_of(200)) == wanted).all()
+
+
 @pytest.mark.parametrize(
     ("epsilon", "wanted", "least"), [(400.0, 1, 0.99), (40.0, 1, 0.3), (40.0, 2, 0.3), (0.1, 1, 0.0)]
 )
