@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import stat
@@ -252,6 +253,17 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     monkeypatch.setattr("dptext_spark.audit.comparison_input.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
     assert "drawn from the prior" in together.points[0].more.how
+
+
+def test_processor_counts(config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ComparisonSpec.of(config, "diffractor,mvc,tem", ["2,8"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.attacks.attacked_text.DRAWN", 100)
+    found = []
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)
+        found.append(compare(config, asked, *texts).points)
+    assert found[0] == found[1]
 
 
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:

@@ -161,6 +161,14 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert encoder_similarity(read, plain, private) == whole
 
 
+def test_others_are_other_records() -> None:
+    texts = [*"abcd"]
+    found = encoder_similarity(read, texts, texts)
+    assert found.mean.value == 1.0
+    assert found.others == 0.0
+    assert found.other_matched["F1"] == 0.0
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="equal numbers"):
         encoder_similarity(read, ["a"], [])

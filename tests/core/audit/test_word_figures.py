@@ -122,6 +122,14 @@ def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
         assert (bounded.upper - bounded.lower).max() <= tight[figure.name]
 
 
+def test_the_estimate_of_the_smallest_set_is_low_and_its_bound_says_so() -> None:
+    """A flat law of 500 outputs, seen 300 times: no set of draws can be as large as the true one, 475."""
+    bounded = SmallestSet().of(counted(FLAT, 20, 300, seed=5), 500, 0.99)
+    assert (bounded.values < 300).all()
+    assert (bounded.upper == 500).all()
+    assert (bounded.lower > 100).all()
+
+
 def test_more_different_outputs_than_draws_are_not_estimated() -> None:
     with pytest.raises(ValueError, match=r"S_w\[301\] needs 301 draws of a word, not 300"):
         DistinctOutputs(301).of(counted(STEEP, 2, 300, seed=1), 4, 0.9)
