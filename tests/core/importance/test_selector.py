@@ -19,7 +19,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.levels import DIRECTIONS, Importance, Level
 from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError, RandomImportance
-from dptext_spark.importance.selector import Selector, levels_of
+from dptext_spark.importance.selector import Selector, levels_of, shared_by_word, units_of
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import with_importance
@@ -328,3 +328,20 @@ def test_levels_are_as_defined(rows: list[list[float]], shares: list[float], dir
 )
 def test_the_share_is_rounded_up_and_exact(percent: float, n: int, m: int) -> None:
     assert ranked([[1.0] * n], [percent], "top") == [[0] * m + [1] * (n - m)]
+
+
+def test_a_word_has_the_level_of_its_first_occurrence_in_rank() -> None:
+    codes = np.array([4, -1, 4, 2, 2, 4, 4], np.int32)
+    levels = np.array([2, 2, 0, 1, 2, 2, 2], np.uint8)
+    bounds = np.array([0, 5, 5, 7], np.int64)
+    shared_by_word(codes, levels, bounds, 5)
+    assert levels.tolist() == [0, 2, 0, 1, 1, 2, 2]  # the last text is another one
+    multiples = np.array([1, 10], np.int64)
+    assert units_of(codes, levels, bounds, bounds, multiples, 5, True).tolist() == [11, 0, 0]
+    assert units_of(codes, levels, bounds, bounds, multiples, 5, False).tolist() == [22, 0, 0]
+    # Each record counts a word anew.
+    assert units_of(codes, np.zeros_like(levels), bounds, bounds, multiples, 5, True).tolist() == [2, 0, 1]
+    # Of a record of several texts what is shared counts with the first, texts without words with nothing.
+    texts = np.array([0, 1, 1, 3, 5, 7], np.int64)
+    assert units_of(codes, levels, bounds, texts, multiples, 5, True).tolist() == [1, 0, 0, 10, 0]
+    assert units_of(codes, levels, bounds, texts, multiples, 5, False).tolist() == [1, 0, 1, 20, 0]
