@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dptext_spark.audit.attacks import adversary as module
 from dptext_spark.audit.attacks.adversary import likeliest
 from dptext_spark.audit.attacks.attacked_text import Bigrams
 from dptext_spark.audit.attacks.bayes import bayes_attack
@@ -189,6 +190,21 @@ def test_a_table_is_attacked_exactly(lexicon: Lexicon, text: Text) -> None:
     assert found[CONTEXT].value > basis.in_context_of_one_word_alone
     assert basis.in_context_records == 150
     assert basis.in_context_words_attacked == int(text.drawn.sum())
+
+
+def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = TEM(epsilon=3.0).compile(lexicon)
+    forward, basis = risks(sampler, text)
+    assert forward[BAYES].exact
+    assert basis.how.startswith("exact")
+    monkeypatch.setattr(module, "SMALL", 10)
+    monkeypatch.setattr(module, "CONFIDENCE", 1 - 1e-6)
+    backward, basis = risks(sampler, text, tries=4_000)
+    assert not backward[BAYES].exact
+    assert "4,000 words drawn" in basis.how
+    assert backward[BAYES].lower <= forward[BAYES].value <= backward[BAYES].upper
+    # The same draws, and the same candidates but for ties within float32.
+    assert backward[CONTEXT].value == pytest.approx(forward[CONTEXT].value, abs=0.005)
 
 
 @pytest.mark.parametrize(("epsilon", "few"), [(1.0, 40), (4.0, 40), (4.0, 200)])
