@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.generate import floors
+from docs.generate import floors, records
 from docs.generate.check import problems_of
 from docs.generate.fill import MARK, pages
 from docs.generate.references import DOORS, commands, defaults
@@ -142,6 +142,14 @@ def test_the_reference_of_python_names_the_public_surface() -> None:
     named = set(re.findall(r"^      heading: (\S+)$", site()["reference/api.md"], flags=re.MULTILINE))
     public = {f"{short}.{name}" for short, module in DOORS.items() for name in module.__all__}
     assert named == public - {"dp.__version__", "dp.errors"}
+
+
+def test_the_benchmarks_are_those_of_the_records() -> None:
+    page = site()["benchmarks.md"]
+    for name, (record, section) in records.newest().items():
+        part = page.split(f"\n### {name}\n")[1].split("\n### ")[0]
+        assert record["file"] in part
+        assert all(figure["unit"] in part for figure in section["figures"])
 
 
 def test_the_picture_of_the_floors_is_the_contract() -> None:
