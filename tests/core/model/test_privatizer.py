@@ -183,6 +183,10 @@ class TestConsistency:
         (first,), (second,) = groups["frob"], groups[long]
         assert f"{first}-{second}" in out[0].decode()
 
+    def test_unknown_words_share_no_draw(self) -> None:
+        words = [f"unknown{c}" for c in "abcdefghijklmnopqrstuvwxyz"]
+        assert len(set(tokens(run(privatizer(DRAW_ALL, 0, "dataset"), [" ".join(words)])[0][0]))) > 10
+
 
 class TestCounters:
     @settings(max_examples=100)
