@@ -203,7 +203,7 @@ def _unreadable(source: Input, error: PySparkException) -> DataError:
         return nothing_there(place, condition)
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
         return DataError(
-            f"input.table: there is no {place!r} ({condition}). Name a table or a view of this session's catalog."
+            f"input.table: there is no {place!r} ({condition}). Name a table or view of this session's catalog, or a path."
         )
     return unreadable(place, source.format, condition)
 
