@@ -350,6 +350,7 @@ def measure(sizes: Sizes, say: Say) -> Section:
         entrants.append(Candidate("packaged, clustered", own, VARIANTS[CLUSTERED]))
         section.facts["lexicons"] = {name: lexicon.fingerprint for name, lexicon in pair.items()}
         section.grids = judged(entrants, replace(material, draws=DRAWS), say)
+        section.grids.append(released_as("balanced", material.kinds()))
         return section
     available, lacking = lexicons(sizes.lexicon_words)
     section.skipped += lacking

@@ -135,7 +135,9 @@ def test_lexicons_are_compared_on_the_other_half_than_that_on_which_k_was_chosen
     section = utility_gain.measure(replace(TOY, against=str(tmp_path / "other")), steps.append)
     assert len(section.facts["lexicons"]) == 2
     packaged = [f"packaged{head}" for head in ("", ", gain", ", clustered", ", clustered, gain")]
-    assert [grid.headings[2:] for grid in section.grids] == [(utility_gain.UNCHANGED, "other", *packaged)] * 2
+    *compared, released = section.grids
+    assert [grid.headings[2:] for grid in compared] == [(utility_gain.UNCHANGED, "other", *packaged)] * 2
+    assert released.headings[3:] == ("balanced", "gain")
     taken = [step.split(": ")[1].split(",")[0] for step in steps]
     assert taken == ["choosing K"] * 9 + ["sentences"] * 6 + ["longer texts"] * 6
     kept_rows = [row for row in section.grids[0].rows if row[0] == KEPT]
