@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.connect.conftest import Server, run_client, server  # noqa: F401  (a fixture)
@@ -34,6 +35,7 @@ def judged(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable
     return of
 
 
+@pytest.mark.skipif(pyspark.__version__.startswith("4.0."), reason="its client brings no counts of a write")
 @pytest.mark.parametrize("name", marked(ON_CONNECT))
 def test_it_holds(judged: Callable[[bool], Found], name: str) -> None:
     assert judged(ON_CONNECT[name].quick)[name][0] == ""
