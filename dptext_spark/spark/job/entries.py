@@ -61,7 +61,6 @@ from dptext_spark.spark.tables import (
     history,
     holds_files,
     is_local,
-    is_missing,
     listed,
     opened,
     opened_if_there,
@@ -423,7 +422,7 @@ def appended(
         DataError: as :func:`entries_of`.
         RunError: others kept changing the ledger; also what `decide` raises.
     """
-    if is_missing(spark, path):
+    if path.startswith("/") and not os.path.exists(normal_path(path)):
         decide(Book(-1, [], []))  # a refusal leaves nothing behind, not even a folder
 
     def once() -> tuple[Decided] | None:
