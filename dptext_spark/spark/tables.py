@@ -175,24 +175,33 @@ def listed(spark: SparkSession, path: str, **options: str) -> DataFrame:
     return reader.load(escaped(path))
 
 
-def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
-    """Check whether a folder holds files, beside those with `besides` in their path."""
-    if is_missing(spark, folder):
-        return False
+def _listed_if_there(spark: SparkSession, path: str) -> DataFrame | None:
+    """List what is at and below a path; None where there is nothing of that name."""
+    if is_missing(spark, path):
+        return None
     try:
-        files = listed(spark, folder).select("path")
-        if not besides:
-            return bool(files.inputFiles())  # the listed files, without a job
-        return bool(files.where(~files["path"].contains(besides)).limit(1).count())
+        files = listed(spark, path)
+        files.schema  # noqa: B018  (makes Spark look for it now)
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
-            return False
+            return None
         raise
+    return files
+
+
+def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
+    """Check whether a folder holds files, beside those with `besides` in their path."""
+    files = _listed_if_there(spark, folder)
+    if files is None:
+        return False
+    if not besides:
+        return bool(files.inputFiles())  # the listed files, without a job
+    return bool(files.select("path").where(~files["path"].contains(besides)).limit(1).count())
 
 
 def escaped_if_there(spark: SparkSession, path: str) -> str:
-    """Return a path escaped where files lie at that very name; else it is a pattern."""
-    return escaped(path) if _PATTERN.search(path) and holds_files(spark, path) else path
+    """Return a path escaped where there is a file or folder of that very name; else it is a pattern."""
+    return path if _PATTERN.search(path) is None or _listed_if_there(spark, path) is None else escaped(path)
 
 
 def _unreadable(source: Input, error: PySparkException) -> DataError:
