@@ -356,8 +356,8 @@ def sizes_of(spark: SparkSession, place: str) -> dict[str, int]:
     return {row["path"]: row["length"] for row in listing.select("path", "length").collect()}
 
 
-def is_local(spark: SparkSession, path: str) -> bool:
-    """Check whether Spark takes a path for one of this machine; a server of Spark Connect has files of its own."""
+def on_disk(spark: SparkSession, path: str) -> bool:
+    """Check whether Spark takes a path for one of this machine's disks; a server of Spark Connect has files of its own."""
     java = getattr(spark, "_jsc", None)
     if java is None:
         return False
@@ -367,7 +367,7 @@ def is_local(spark: SparkSession, path: str) -> bool:
 
 def is_missing(spark: SparkSession, path: str) -> bool:
     """Check whether a path of this machine leads to nothing. Spark says so by an error, which takes it a tenth of a second."""
-    return bool(path) and is_local(spark, path) and not os.path.lexists(normal_path(path))
+    return bool(path) and on_disk(spark, path) and not os.path.lexists(normal_path(path))
 
 
 def delta_version(spark: SparkSession, target: Target) -> int | None:

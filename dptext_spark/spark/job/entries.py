@@ -60,8 +60,8 @@ from dptext_spark.spark.tables import (
     escaped_if_there,
     history,
     holds_files,
-    is_local,
     listed,
+    on_disk,
     opened,
     opened_if_there,
 )
@@ -303,7 +303,7 @@ def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry:
         DataError: as :func:`entries_of`.
     """
     try:
-        if not is_table_name(path) and is_local(spark, path):
+        if not is_table_name(path) and on_disk(spark, path):
             folder = normal_path(path)
             while not os.path.lexists(folder):
                 folder = os.path.dirname(folder)

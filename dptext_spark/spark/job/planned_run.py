@@ -50,7 +50,7 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.nested_columns import Path, paths_of, quoted, schema_of
 from dptext_spark.spark.run_lists import NO_LISTS, RunLists, ShippedLists
 from dptext_spark.spark.ship import ship_for
-from dptext_spark.spark.tables import DeltaDetail, Target, history, holds_files, is_local, is_no_table, opened
+from dptext_spark.spark.tables import DeltaDetail, Target, history, holds_files, is_no_table, on_disk, opened
 
 SAMPLE_ROWS = 1_000
 
@@ -379,7 +379,7 @@ def check_output(
             roots = {path.root for path in resolve_all(schema, config.columns)}
             check_schema(before, without(schema, fit.kept, fit.dropped), roots, fit.kept, config.output.mode)
     # Of other folders than this machine's nothing is known here.
-    check_writable({field: path for field, path in places_written(config).items() if is_local(spark, path)})
+    check_writable({field: path for field, path in places_written(config).items() if on_disk(spark, path)})
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:

@@ -151,7 +151,7 @@ def test_where_nothing_can_be_written_nothing_is_read(spark: Any, tmp_path: Path
 
 @pytest.mark.long
 def test_elsewhere_the_trial_is_a_commit_without_a_row(spark: Any, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(entries, "is_local", lambda spark, path: False)
+    monkeypatch.setattr(entries, "on_disk", lambda spark, path: False)
     letters(spark).write.format("delta").save(str(tmp_path / "in"))
     source, place = Input(path=str(tmp_path / "in")), str(tmp_path / "_dptext_ledger")
     for _ in range(2):
